@@ -1,0 +1,1 @@
+"""The ``hekla`` command: it sees only what a user sees."""

@@ -1,0 +1,1 @@
+"""Pure vocabulary: identities, resources, errors. No clock, no I/O, no randomness."""

@@ -1,0 +1,1 @@
+"""Kubernetes, and the only code that talks to an API server."""

@@ -1,0 +1,1 @@
+"""gRPC plumbing: server, channels, errors, health."""

@@ -1,0 +1,1 @@
+"""Postgres, and the only code that speaks SQL: tables, queries by noun, feed, work, leases."""

@@ -1,0 +1,1 @@
+"""The four services. Each imports the shared package and none of the others."""

@@ -1,0 +1,1 @@
+"""Drives jobs, pod groups and queues through their lives."""

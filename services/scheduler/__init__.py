@@ -1,0 +1,1 @@
+"""Decides which pod runs on which node, whole gangs at a time."""

@@ -1,0 +1,1 @@
+"""Admits: fills in defaults and says no, early, with the field and the reason."""
