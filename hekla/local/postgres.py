@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import importlib.util
 import os
-import re
 import signal
 import subprocess
 import tempfile
@@ -98,7 +97,7 @@ class EmbeddedPostgres:
         self.socket.mkdir(exist_ok=True)
         self._make_private(self.socket)
         if (self.data / "PG_VERSION").exists():
-            self._drop_stale_pid_file()
+            self._drop_stale_pid_files()
             return
         made = self.folder / "data.new"
         if made.exists():
@@ -149,7 +148,7 @@ class EmbeddedPostgres:
             if self._answers(deadline):
                 break
             # After a kill -9 the old server's processes hold its memory for a moment.
-            self._drop_stale_pid_file()
+            self._drop_stale_pid_files()
             if time.monotonic() > deadline:
                 raise UnavailableError(f"Postgres did not start; see {self.log}")
             time.sleep(0.1)
@@ -210,15 +209,14 @@ class EmbeddedPostgres:
         if os.geteuid() == 0 and _without_root()[0] == "setpriv":
             os.chown(folder, UNPRIVILEGED, UNPRIVILEGED)
 
-    def _drop_stale_pid_file(self) -> None:
-        """Remove a pid file whose process is none of Postgres'; it would stop a start."""
-        path = self.data / "postmaster.pid"
-        try:
-            pid = int(path.read_text().splitlines()[0])
-            name, state = re.match(
-                r"\d+ \((.*)\) (\S)", Path(f"/proc/{pid}/stat").read_text(), re.DOTALL
-            ).groups()  # type: ignore[union-attr]  # the kernel's form
-        except (OSError, ValueError, IndexError):
-            return  # no file; or no such process, which Postgres finds out itself
-        if name != "postgres" or state == "Z":
-            path.unlink()
+    def _drop_stale_pid_files(self) -> None:
+        """Remove pid files whose process is none of Postgres'; they would stop a start."""
+        for path in (self.data / "postmaster.pid", self.socket / ".s.PGSQL.5432.lock"):
+            try:
+                pid = int(path.read_text().splitlines()[0])
+                stat = Path(f"/proc/{pid}/stat").read_text()
+            except (OSError, ValueError, IndexError):
+                continue  # no file; or no such process, which Postgres finds out itself
+            name, state = stat[stat.index("(") + 1 : stat.rindex(")")], stat.split(") ")[-1][0]
+            if name != "postgres" or state == "Z":
+                path.unlink()
