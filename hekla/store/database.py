@@ -1,0 +1,131 @@
+"""Connections and transactions.
+
+SQL errors become the domain's at the border of a transaction: a server that is away, a
+statement that took too long or a deadlock is ``UnavailableError`` or ``ConflictError``, which
+callers may be told of; what breaks a constraint is ours and passes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import DateTime, create_engine, event, func, select, text
+from sqlalchemy.exc import (
+    DBAPIError,
+    InterfaceError,
+    OperationalError,
+    TimeoutError as PoolTimeout,
+)
+from sqlalchemy.orm import Session, sessionmaker
+
+from hekla.domain.errors import ConflictError, UnavailableError
+
+__all__ = ["Database", "Session", "now"]
+
+STATEMENT_TIMEOUT: Final = "5s"
+IDLE_IN_TRANSACTION_TIMEOUT: Final = "10s"
+SERIALIZATION_FAILURES: Final = frozenset({"40001", "40P01"})
+"""SQLSTATEs of transactions that may simply be tried again."""
+
+
+def normalized(url: str) -> str:
+    """The URL with the driver that is installed named in it."""
+    for scheme in ("postgresql://", "postgres://"):
+        if url.startswith(scheme):
+            return "postgresql+psycopg://" + url.removeprefix(scheme)
+    return url
+
+
+class Database:
+    """A pool of connections to Postgres. One for each process."""
+
+    def __init__(
+        self, url: str, *, pool_size: int = 10, statement_timeout: str = STATEMENT_TIMEOUT
+    ) -> None:
+        self.url = normalized(url)
+        self.engine = create_engine(
+            self.url,
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=5,
+            pool_pre_ping=True,
+            # Prepared statements do not survive a transaction-pooling proxy.
+            connect_args={"prepare_threshold": None, "connect_timeout": 5},
+        )
+
+        @event.listens_for(self.engine, "connect")
+        def configure(connection: Any, _record: Any) -> None:
+            with connection.cursor() as cursor:
+                cursor.execute(f"set statement_timeout = '{statement_timeout}'")
+                cursor.execute(
+                    f"set idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_TIMEOUT}'"
+                )
+            connection.commit()
+
+        self._sessions = sessionmaker(self.engine, expire_on_commit=False)
+        self._after_commit: Callable[[], None] | None = None
+
+    def on_change(self, poke: Callable[[], None]) -> None:
+        """Have ``poke`` called after each commit of a transaction that changed objects."""
+        self._after_commit = poke
+
+    @contextmanager
+    def transaction(self) -> Iterator[Session]:
+        """Commit at the end of the block, or roll back if it raises.
+
+        Raises:
+            UnavailableError: Postgres is away or too slow; whether a commit that was under
+                way took place is unknown.
+            ConflictError: a deadlock or a serialisation failure; try again.
+        """
+        with domain_errors():
+            with self._sessions.begin() as session:
+                yield session
+            if session.info.get("changed") and self._after_commit is not None:
+                self._after_commit()
+
+    def close(self) -> None:
+        """Give every connection back."""
+        self.engine.dispose()
+
+
+@contextmanager
+def domain_errors() -> Iterator[None]:
+    try:
+        yield
+    except PoolTimeout as error:
+        raise UnavailableError("all database connections are in use; try again") from error
+    except (OperationalError, InterfaceError) as error:
+        state = getattr(error.orig, "sqlstate", None)
+        if state in SERIALIZATION_FAILURES:
+            raise ConflictError("someone else changed the same rows; try again") from error
+        raise UnavailableError(f"Postgres is not reachable: {_reason(error)}") from error
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise UnavailableError(
+                f"the connection to Postgres broke: {_reason(error)}"
+            ) from error
+        raise
+
+
+def _reason(error: DBAPIError) -> str:
+    return str(error.orig).strip().splitlines()[0] if error.orig else type(error).__name__
+
+
+def now(session: Session) -> datetime:
+    """The time, by the one clock that all processes share."""
+    moment = func.clock_timestamp(type_=DateTime(timezone=True))
+    return session.scalars(select(moment)).one()
+
+
+def ping(database: Database) -> str | None:
+    """Why Postgres cannot be used, or None: a readiness check."""
+    try:
+        with database.transaction() as session:
+            session.execute(text("select 1"))
+    except UnavailableError as error:
+        return str(error)
+    return None

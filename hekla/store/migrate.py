@@ -1,0 +1,86 @@
+"""Brings a database to the schema this code knows, and tells when it is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+
+from hekla.domain.errors import PreconditionError
+from hekla.store.database import Database, domain_errors
+
+ONE_AT_A_TIME: Final = 4_711_001
+"""Key of the advisory lock that migrations hold."""
+
+
+def _config(connection: Connection | None = None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def migrate(url: str) -> str:
+    """Run what is missing, one process at a time; return the revision reached.
+
+    Raises:
+        UnavailableError: Postgres is away.
+        PreconditionError: the database has a schema newer than this code.
+    """
+    database = Database(url, pool_size=1, statement_timeout="10min")
+    try:
+        with domain_errors(), database.engine.connect() as connection:
+            connection.execute(text("select pg_advisory_lock(:key)"), {"key": ONE_AT_A_TIME})
+            connection.commit()
+            try:
+                _refuse_newer(connection)
+                command.upgrade(_config(connection), "head")
+                connection.commit()
+                return str(MigrationContext.configure(connection).get_current_revision())
+            finally:
+                connection.rollback()
+                connection.execute(
+                    text("select pg_advisory_unlock(:key)"), {"key": ONE_AT_A_TIME}
+                )
+                connection.commit()
+    finally:
+        database.close()
+
+
+def head() -> str:
+    """The revision this code knows."""
+    return str(ScriptDirectory.from_config(_config()).get_current_head())
+
+
+def check(database: Database) -> None:
+    """Make sure that the database has the schema this code knows.
+
+    Raises:
+        UnavailableError: Postgres is away.
+        PreconditionError: it has another; the message says what to do.
+    """
+    with domain_errors(), database.engine.connect() as connection:
+        current = MigrationContext.configure(connection).get_current_revision()
+        if current != head():
+            _refuse_newer(connection)
+            found = f"at {current}" if current else "empty"
+            raise PreconditionError(
+                f"the database is {found} and needs {head()}: run `hekla migrate`"
+            )
+
+
+def _refuse_newer(connection: Connection) -> None:
+    current = MigrationContext.configure(connection).get_current_revision()
+    known = {
+        script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()
+    }
+    if current is not None and current not in known:
+        raise PreconditionError(
+            f"the database is at {current}, which this version of Hekla does not know:"
+            " it was migrated by a newer one"
+        )

@@ -1,0 +1,456 @@
+"""The tables. Every rule that one row can break is a constraint here.
+
+Who writes what is in ``docs/architecture.md``; the mechanisms behind ``change``, ``work`` and
+``lease`` are told in ``feed.py``, ``work.py`` and ``leases.py``.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    MetaData,
+    PrimaryKeyConstraint,
+    Sequence as SequenceRow,
+    SmallInteger,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql.base import ischema_names
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import UserDefinedType
+
+from hekla.domain.phases import FINISHED, JobPhase, PodGroupPhase, QueueState
+
+NAMING: Final = {
+    "ix": "%(table_name)s_%(column_0_name)s_idx",
+    "uq": "%(table_name)s_%(column_0_name)s_key",
+    "ck": "%(table_name)s_%(constraint_name)s_check",
+    "fk": "%(table_name)s_%(column_0_name)s_fkey",
+    "pk": "%(table_name)s_pkey",
+}
+
+JsonObject = dict[str, Any]
+
+
+class Xid8(UserDefinedType[int]):
+    """Postgres' 64-bit transaction id, which never wraps."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """Name the type in DDL."""
+        return "xid8"
+
+
+# So that reflection, which compares the migrated schema with this one, knows the type too.
+ischema_names["xid8"] = Xid8
+
+
+class Base(DeclarativeBase):
+    """Parent of every row class."""
+
+    metadata = MetaData(naming_convention=NAMING)
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        datetime: DateTime(timezone=True),
+        JsonObject: JSONB,
+    }
+
+
+def _listed(column: str, values: type[JobPhase | PodGroupPhase | QueueState]) -> str:
+    names = ", ".join(f"'{value}'" for value in values)
+    return f"{column} in ({names})"
+
+
+_EMPTY_OBJECT: Final = text("'{}'::jsonb")
+_NOW: Final = func.clock_timestamp()
+
+
+class JobRow(Base):
+    """A job that exists. Removal moves it to ``job_history``."""
+
+    __tablename__ = "job"
+    __table_args__ = (
+        UniqueConstraint("namespace", "name"),
+        CheckConstraint(_listed("phase", JobPhase), name="phase"),
+        CheckConstraint("origin in ('rpc', 'kube')", name="origin"),
+        CheckConstraint(
+            "(finished_at is not null) = (phase in ("
+            + ", ".join(sorted(f"'{phase}'" for phase in FINISHED))
+            + "))",
+            name="finished_at",
+        ),
+        Index("job_created_at_idx", "created_at", "uid"),
+        Index("job_queue_idx", "queue"),
+    )
+
+    uid: Mapped[UUID] = mapped_column(primary_key=True)
+    namespace: Mapped[str]
+    name: Mapped[str]
+    generation: Mapped[int] = mapped_column(server_default="1")
+    version: Mapped[int] = mapped_column(BigInteger, server_default="1")
+    origin: Mapped[str] = mapped_column(server_default="rpc")
+    cr_uid: Mapped[UUID | None]
+    labels: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    annotations: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    owner: Mapped[JsonObject | None]
+    spec: Mapped[JsonObject]
+    status: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    counters: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    """What the controller counts and the API does not show: evictions, resumes, …"""
+    queue: Mapped[str]
+    phase: Mapped[str] = mapped_column(server_default=JobPhase.PENDING.value)
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    deleting_at: Mapped[datetime | None]
+
+
+class AttemptRow(Base):
+    """One life of one pod of a job: planned here before the pod is made."""
+
+    __tablename__ = "attempt"
+    __table_args__ = (
+        CheckConstraint("index >= 0", name="index"),
+        CheckConstraint("run >= 0", name="run"),
+        CheckConstraint(
+            "outcome in ('Succeeded', 'Failed', 'Evicted', 'Rejected', 'Lost', 'Removed')",
+            name="outcome",
+        ),
+        ForeignKeyConstraint(["job_uid"], ["job.uid"]),
+        # At most one live pod for each index.
+        Index(
+            "attempt_live_key",
+            "job_uid",
+            "task",
+            "index",
+            unique=True,
+            postgresql_where=text("outcome is null"),
+        ),
+        Index(
+            "attempt_current_key",
+            "job_uid",
+            "task",
+            "index",
+            unique=True,
+            postgresql_where=text("current"),
+        ),
+        Index(
+            "attempt_unhandled_idx",
+            "job_uid",
+            postgresql_where=text("outcome is not null and not handled"),
+        ),
+        Index(
+            "attempt_to_act_idx",
+            "job_uid",
+            postgresql_where=text(
+                "gone_at is null and (pod_uid is null or doomed is not null)"
+            ),
+        ),
+        Index("attempt_present_idx", "job_uid", postgresql_where=text("gone_at is null")),
+        Index("attempt_job_idx", "job_uid", "created_at", "uid"),
+    )
+
+    uid: Mapped[UUID] = mapped_column(primary_key=True)
+    job_uid: Mapped[UUID]
+    task: Mapped[str]
+    index: Mapped[int]
+    run: Mapped[int]
+    job_version: Mapped[int]
+    """``status.version`` of the job when the attempt was planned."""
+    group_uid: Mapped[UUID | None]
+    namespace: Mapped[str]
+    pod_name: Mapped[str]
+    pod_uid: Mapped[str | None]
+    """Known once the pod is seen or its creation answered: the attempt is confirmed."""
+    phase: Mapped[str] = mapped_column(server_default="Pending")
+    ready: Mapped[bool] = mapped_column(server_default=text("false"))
+    terminating: Mapped[bool] = mapped_column(server_default=text("false"))
+    restarts: Mapped[int] = mapped_column(server_default="0")
+    exit_codes: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    reason: Mapped[str] = mapped_column(server_default="")
+    node: Mapped[str] = mapped_column(server_default="")
+    resource_version: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    outcome: Mapped[str | None]
+    handled: Mapped[bool] = mapped_column(server_default=text("false"))
+    """Whether policies have seen the outcome."""
+    doomed: Mapped[str | None]
+    """Why the controller removes the pod; such an end raises no event."""
+    superseded: Mapped[bool] = mapped_column(server_default=text("false"))
+    """Whether a restart opened a new run for the index."""
+    current: Mapped[bool] = mapped_column(server_default=text("true"))
+    """Whether it is the newest attempt of its index."""
+    gone_at: Mapped[datetime | None]
+    """When the pod was found to be no longer there, or never to have been."""
+
+
+class TriggerRow(Base):
+    """An event of a job that policies react to once; see ``triggers.py``."""
+
+    __tablename__ = "trigger"
+    __table_args__ = (
+        PrimaryKeyConstraint("job_uid", "version", "scope", "event"),
+        CheckConstraint("state in ('new', 'armed', 'fired', 'cancelled')", name="state"),
+        CheckConstraint("(due_at is not null) = (state = 'armed')", name="due_at"),
+        ForeignKeyConstraint(["job_uid"], ["job.uid"]),
+    )
+
+    job_uid: Mapped[UUID]
+    version: Mapped[int]
+    scope: Mapped[str]
+    """The attempt's uid, the task's name, or empty for the job."""
+    event: Mapped[str]
+    state: Mapped[str]
+    due_at: Mapped[datetime | None]
+    action: Mapped[str]
+    task: Mapped[str] = mapped_column(server_default="")
+    index: Mapped[int | None]
+
+
+class CommandRow(Base):
+    """What a user asks of a job. Rows are appended and taken, never merged."""
+
+    __tablename__ = "command"
+    __table_args__ = (ForeignKeyConstraint(["job_uid"], ["job.uid"]),)
+
+    id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
+    job_uid: Mapped[UUID] = mapped_column(index=True)
+    action: Mapped[str]
+    task: Mapped[str] = mapped_column(server_default="")
+    index: Mapped[int | None]
+    reason: Mapped[str] = mapped_column(server_default="")
+    message: Mapped[str] = mapped_column(server_default="")
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
+class JobEventRow(Base):
+    """What happened to a job, for people; at most 200 a job."""
+
+    __tablename__ = "job_event"
+    __table_args__ = (
+        ForeignKeyConstraint(["job_uid"], ["job.uid"]),
+        CheckConstraint("type in ('Normal', 'Warning')", name="type"),
+    )
+
+    id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
+    job_uid: Mapped[UUID] = mapped_column(index=True)
+    at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    type: Mapped[str]
+    reason: Mapped[str]
+    message: Mapped[str]
+
+
+class PodGroupRow(Base):
+    """A gang. ``scheduling`` is the scheduler's word and is shown as ``status``."""
+
+    __tablename__ = "pod_group"
+    __table_args__ = (
+        UniqueConstraint("namespace", "name"),
+        CheckConstraint(_listed("phase", PodGroupPhase), name="phase"),
+        ForeignKeyConstraint(["job_uid"], ["job.uid"]),
+        Index("pod_group_queue_idx", "queue"),
+        Index("pod_group_created_at_idx", "created_at", "uid"),
+    )
+
+    uid: Mapped[UUID] = mapped_column(primary_key=True)
+    namespace: Mapped[str]
+    name: Mapped[str]
+    job_uid: Mapped[UUID | None] = mapped_column(index=True)
+    generation: Mapped[int] = mapped_column(server_default="1")
+    version: Mapped[int] = mapped_column(BigInteger, server_default="1")
+    origin: Mapped[str] = mapped_column(server_default="rpc")
+    cr_uid: Mapped[UUID | None]
+    labels: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    annotations: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    spec: Mapped[JsonObject]
+    queue: Mapped[str]
+    phase: Mapped[str] = mapped_column(server_default=PodGroupPhase.PENDING.value)
+    scheduling: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    scheduling_version: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    """Lease epoch of the scheduler that wrote ``scheduling``; an older one is refused."""
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    """When its job came, so that a restart keeps the place in line."""
+
+
+class QueueRow(Base):
+    """A queue. Its counts are an aggregate of pod groups, never written here."""
+
+    __tablename__ = "queue"
+    __table_args__ = (CheckConstraint(_listed("state", QueueState), name="state"),)
+
+    uid: Mapped[UUID] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    generation: Mapped[int] = mapped_column(server_default="1")
+    version: Mapped[int] = mapped_column(BigInteger, server_default="1")
+    origin: Mapped[str] = mapped_column(server_default="rpc")
+    cr_uid: Mapped[UUID | None]
+    labels: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    annotations: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    spec: Mapped[JsonObject]
+    parent: Mapped[str] = mapped_column(server_default="")
+    state: Mapped[str] = mapped_column(server_default=QueueState.OPEN.value)
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
+class JobHistoryRow(Base):
+    """A job that was removed, partitioned by the time it was."""
+
+    __tablename__ = "job_history"
+    __table_args__ = (
+        PrimaryKeyConstraint("removed_at", "uid"),
+        Index("job_history_uid_idx", "uid"),
+        Index("job_history_name_idx", "namespace", "name", "removed_at"),
+        {"postgresql_partition_by": "RANGE (removed_at)"},
+    )
+
+    removed_at: Mapped[datetime]
+    uid: Mapped[UUID]
+    namespace: Mapped[str]
+    name: Mapped[str]
+    object: Mapped[JsonObject]
+    """The job as it was last seen, in Kubernetes' shape."""
+    events: Mapped[Any] = mapped_column(JSONB)
+
+
+class AttemptHistoryRow(Base):
+    """An attempt of a job that was removed, partitioned like its job."""
+
+    __tablename__ = "attempt_history"
+    __table_args__ = (
+        PrimaryKeyConstraint("removed_at", "uid"),
+        Index("attempt_history_job_idx", "job_uid", "created_at", "uid"),
+        {"postgresql_partition_by": "RANGE (removed_at)"},
+    )
+
+    removed_at: Mapped[datetime]
+    uid: Mapped[UUID]
+    job_uid: Mapped[UUID]
+    created_at: Mapped[datetime]
+    row: Mapped[JsonObject]
+
+
+class WorkRow(Base):
+    """An object that wants a look; see ``work.py``."""
+
+    __tablename__ = "work"
+    __table_args__ = (
+        # Claimed and released all day: dead rows must go before they slow every claim.
+        {
+            "postgresql_with": {
+                "autovacuum_vacuum_scale_factor": "0.0",
+                "autovacuum_vacuum_threshold": "1000",
+                "autovacuum_vacuum_cost_delay": "0",
+                "fillfactor": "70",
+            }
+        },
+    )
+
+    kind: Mapped[str] = mapped_column(primary_key=True)
+    uid: Mapped[str] = mapped_column(primary_key=True)
+    due_at: Mapped[datetime] = mapped_column(index=True)
+    not_before: Mapped[datetime | None]
+    wake_seq: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    claim_token: Mapped[UUID | None]
+    claimed_until: Mapped[datetime | None]
+    failures: Mapped[int] = mapped_column(server_default="0")
+
+
+CHANGE_SEQ: Final = SequenceRow("change_seq", metadata=Base.metadata)
+
+
+class ChangeRow(Base):
+    """A change of an object, in a ring of partitions; see ``feed.py``."""
+
+    __tablename__ = "change"
+    __table_args__ = (
+        PrimaryKeyConstraint("slot", "seq"),
+        Index("change_xid_idx", "xid"),
+        {"postgresql_partition_by": "LIST (slot)"},
+    )
+
+    slot: Mapped[int] = mapped_column(SmallInteger)
+    seq: Mapped[int] = mapped_column(
+        BigInteger, CHANGE_SEQ, server_default=CHANGE_SEQ.next_value()
+    )
+    xid: Mapped[int] = mapped_column(Xid8(), server_default=func.pg_current_xact_id())
+    kind: Mapped[str]
+    uid: Mapped[str]
+    version: Mapped[int] = mapped_column(BigInteger)
+    type: Mapped[str]
+    last: Mapped[JsonObject | None]
+    """For DELETED: the object as it was."""
+
+
+class StoreRow(Base):
+    """The one row that says which store this is, and how far back the feed reaches."""
+
+    __tablename__ = "store"
+    __table_args__ = (CheckConstraint("one", name="one"),)
+
+    one: Mapped[bool] = mapped_column(primary_key=True, server_default=text("true"))
+    incarnation: Mapped[UUID] = mapped_column(server_default=func.gen_random_uuid())
+    system: Mapped[str] = mapped_column(server_default="")
+    """Identifies the server and its timeline; another one means a restored copy."""
+    feed_horizon: Mapped[int] = mapped_column(Xid8(), server_default="0")
+    """No change of this transaction or an earlier one need be in the feed any more."""
+
+
+class LeaseRow(Base):
+    """Who leads; see ``leases.py``."""
+
+    __tablename__ = "lease"
+    __table_args__ = (UniqueConstraint("name", "epoch"),)
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    epoch: Mapped[int] = mapped_column(BigInteger)
+    holder: Mapped[str]
+    until: Mapped[datetime]
+    released: Mapped[bool] = mapped_column(server_default=text("false"))
+
+
+class RequestRow(Base):
+    """A mutating call that was answered, so that its repetition does nothing twice."""
+
+    __tablename__ = "request"
+    __table_args__ = (PrimaryKeyConstraint("caller", "method", "id"),)
+
+    caller: Mapped[str]
+    method: Mapped[str]
+    id: Mapped[str]
+    body_hash: Mapped[bytes]
+    uids: Mapped[Any] = mapped_column(JSONB)
+    """Uids of the objects the answer is rebuilt from."""
+    warnings: Mapped[Any] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    incarnation: Mapped[UUID]
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW, index=True)
+
+
+class BindRow(Base):
+    """A pod the scheduler placed; recorded before Kubernetes is told."""
+
+    __tablename__ = "bind"
+    __table_args__ = (Index("bind_open_idx", "epoch", postgresql_where=text("state = 'open'")),)
+
+    pod_uid: Mapped[str] = mapped_column(primary_key=True)
+    namespace: Mapped[str]
+    pod_name: Mapped[str]
+    group_uid: Mapped[str]
+    node: Mapped[str]
+    request: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    epoch: Mapped[int] = mapped_column(BigInteger)
+    state: Mapped[str] = mapped_column(server_default="open")
+    """``open`` until Kubernetes answered; then ``bound`` or ``failed``."""
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
