@@ -1,0 +1,121 @@
+"""What the ``__main__`` of every service has in common: its start and the order of its stop.
+
+SIGTERM makes the service not ready; then its streams are closed, calls under way finish, the
+loops end their pass, and what they stand on is closed: the reverse of how it was started.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, TypeVar
+
+import grpc
+
+from hekla import config, failpoint, lifecycle
+from hekla.config import ConfigError, setting
+from hekla.domain.errors import DomainError
+from hekla.rpc.http import Check, probes
+from hekla.rpc.listen import ListenError, require_local
+from hekla.rpc.server import Server, serving
+from hekla.telemetry import configure_logging
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceConfig:
+    """Settings that all services have; each says where it listens."""
+
+    listen: str
+    """Where the gRPC server listens: host:port, or unix:/path. Port 0 takes any."""
+
+    http_listen: str
+    """Where /healthz, /readyz and /metrics are served: host:port."""
+
+    database_url: str = setting(env="HEKLA_DATABASE_URL", secret=True)
+    """Where Postgres is: postgresql://…"""
+
+    rpc_threads: int = setting(default=16, minimum=1)
+    """Calls answered at once; streams are counted apart."""
+
+    stream_permits: int = setting(default=256, minimum=0)
+    """Streams open at once; each holds a thread for as long as it lasts."""
+
+    drain_timeout: timedelta = timedelta(seconds=10)
+    """How long calls under way may take to finish when the process is told to stop."""
+
+    insecure_listen: bool = setting(default=False, env="HEKLA_INSECURE_LISTEN")
+    """Allow addresses that other machines reach, though there is neither TLS nor login."""
+
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = setting(
+        default="INFO", env="HEKLA_LOG_LEVEL"
+    )
+    """The least important lines that are written."""
+
+
+Settings = TypeVar("Settings", bound=ServiceConfig)
+
+
+def run(name: str, cls: type[Settings], main: Callable[[Settings], None]) -> None:
+    """Run the service ``name`` with the settings of this process, and exit.
+
+    What a user can mend (a setting, a port in use, a schema that is not migrated) is one line
+    on stderr and exit code 1.
+    """
+    try:
+        settings = config.load(cls, f"HEKLA_{name.upper()}", os.environ, sys.argv[1:])
+        configure_logging(name, settings.log_level)
+        _check_failpoints()
+        require_local(settings.listen, settings.http_listen, insecure=settings.insecure_listen)
+        log.info("starting", extra={"settings": config.describe(settings)})
+        main(settings)
+    except (ConfigError, ListenError, DomainError) as error:
+        line = " ".join(str(error).split())
+        sys.stderr.write(f"hekla {name}: {line}\n")
+        raise SystemExit(1) from None
+    log.info("stopped")
+
+
+@contextmanager
+def listening(
+    settings: ServiceConfig,
+    termination: lifecycle.Termination,
+    *,
+    register: Callable[[grpc.Server], None],
+    services: Sequence[str],
+    ready: Mapping[str, Check],
+) -> Iterator[Server]:
+    """Serve gRPC and probes until the block ends; enter it last, it is left first."""
+    checks = {
+        "termination": lambda: "shutting down" if termination.is_set() else None,
+        **ready,
+    }
+    with ExitStack() as running:
+        http = running.enter_context(probes(settings.http_listen, ready=checks))
+        server = running.enter_context(
+            serving(
+                register,
+                listen=settings.listen,
+                threads=settings.rpc_threads,
+                services=services,
+                drain_timeout=settings.drain_timeout,
+                stream_permits=settings.stream_permits,
+            )
+        )
+        log.info("serving", extra={"listen": server.address, "http_listen": http.address})
+        yield server
+
+
+def _check_failpoints() -> None:
+    try:
+        points = failpoint.parse(os.environ.get(failpoint.VARIABLE, ""))
+    except ValueError as error:
+        raise ConfigError([f"{failpoint.VARIABLE}: {error}"]) from None
+    if points:
+        log.warning("failpoints are armed", extra={"failpoints": sorted(points)})

@@ -1,0 +1,30 @@
+"""Waiting for a condition, with a deadline and a reason."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_LOOK = 0.01  # seconds between looks at first; they grow further apart
+_LONGEST = 0.2
+
+
+def wait_until(predicate: Callable[[], T], *, timeout: float = 10, what: str = "it") -> T:
+    """Call ``predicate`` until it answers something true, and return that.
+
+    Raises:
+        AssertionError: it did not within ``timeout`` seconds.
+    """
+    deadline = time.monotonic() + timeout
+    pause = _LOOK
+    while True:
+        answer = predicate()
+        if answer:
+            return answer
+        if time.monotonic() >= deadline:
+            raise AssertionError(f"waited {timeout:g} s for {what}; last answer: {answer!r}")
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST)
