@@ -1,0 +1,105 @@
+"""Mutating calls that were answered: a repetition is answered again and does nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+import orjson
+from sqlalchemy import text
+
+from hekla.domain.errors import InvalidError
+from hekla.store.database import Session
+
+
+class RequestKey(NamedTuple):
+    """Names one call of one caller."""
+
+    caller: str
+    method: str
+    id: str
+
+
+class Answered(NamedTuple):
+    """What the answer is rebuilt from."""
+
+    uids: Sequence[UUID]
+    warnings: Sequence[str]
+
+
+def find(session: Session, key: RequestKey, body: bytes) -> Answered | None:
+    """The call's earlier answer, or None if it is new. A call without an id is always new.
+
+    Raises:
+        InvalidError: the same id came with another body.
+    """
+    if not key.id:
+        return None
+    row = session.execute(
+        text(
+            "select body_hash, uids, warnings from request join store using (incarnation)"
+            " where caller = :caller and method = :method and id = :id"
+        ),
+        key._asdict(),
+    ).one_or_none()
+    if row is None:
+        return None
+    if bytes(row.body_hash) != _digest(body):
+        raise InvalidError(
+            f"request_id {key.id!r} was used for another {key.method}; choose a new one"
+        )
+    return Answered([UUID(uid) for uid in row.uids], row.warnings)
+
+
+def record(
+    session: Session,
+    key: RequestKey,
+    body: bytes,
+    *,
+    uids: Sequence[UUID],
+    warnings: Sequence[str] = (),
+) -> bool:
+    """Note the call in the transaction that does it; False if a twin was there first.
+
+    Then the caller rolls back and answers from :func:`find`.
+    """
+    if not key.id:
+        return True
+    values = key._asdict() | {
+        "hash": _digest(body),
+        "uids": orjson.dumps([str(uid) for uid in uids]).decode(),
+        "warnings": orjson.dumps(list(warnings)).decode(),
+    }
+    done = session.execute(
+        text(
+            "insert into request (caller, method, id, body_hash, uids, warnings, incarnation)"
+            " select :caller, :method, :id, :hash, cast(:uids as jsonb),"
+            " cast(:warnings as jsonb), incarnation from store"
+            " on conflict (caller, method, id) do update"
+            "    set body_hash = excluded.body_hash, uids = excluded.uids,"
+            "        warnings = excluded.warnings, incarnation = excluded.incarnation,"
+            "        created_at = excluded.created_at"
+            "  where request.incarnation <> excluded.incarnation"
+        ),
+        values,
+    )
+    return bool(done.rowcount)  # type: ignore[attr-defined]
+
+
+def prune(session: Session, *, older_than: timedelta, limit: int = 10_000) -> int:
+    """Forget calls that are old; return how many."""
+    done = session.execute(
+        text(
+            "delete from request where ctid in (select ctid from request"
+            " where created_at < clock_timestamp() - :age limit :limit)"
+        ),
+        {"age": older_than, "limit": limit},
+    )
+    return int(done.rowcount)  # type: ignore[attr-defined]
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()

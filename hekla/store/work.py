@@ -1,0 +1,163 @@
+"""The work queue: which objects want a look, and who is looking.
+
+Level-triggered: a row says "look at this object", not what to do. A wake that comes while
+someone looks is not lost: it moves ``wake_seq``, and a release that saw an older one leaves
+the row due. A claim is a lease with a token; who lost it (too slow, or stopped) can neither
+record nor release, since both name the token. Back-off lies in ``not_before``, so that wakes
+do not undo it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID, uuid4
+
+from sqlalchemy import text
+
+from hekla.domain.errors import ConflictError
+from hekla.store.database import Session
+
+
+class Claim(NamedTuple):
+    """The right to act on one object, until ``lease`` after it was taken."""
+
+    kind: str
+    uid: str
+    token: UUID
+    wake_seq: int
+    failures: int
+
+
+_WAKE = text("""
+    insert into work (kind, uid, due_at)
+    select :kind, uid, coalesce(cast(:due_at as timestamptz), clock_timestamp())
+      from unnest(cast(:uids as text[])) as uid
+     order by uid
+    on conflict (kind, uid) do update
+       set wake_seq = work.wake_seq + 1,
+           due_at = least(work.due_at, excluded.due_at),
+           not_before = case when :urgent then null else work.not_before end
+""")
+
+
+def wake(
+    session: Session,
+    kind: str,
+    *uids: str,
+    due_at: datetime | None = None,
+    urgent: bool = False,
+) -> None:
+    """Ask for a look, now or at ``due_at``, in the transaction that gives the reason.
+
+    An ``urgent`` wake (a command, a deletion, a new spec) ends a back-off too.
+    """
+    if uids:
+        values = {"kind": kind, "uids": list(uids), "due_at": due_at, "urgent": urgent}
+        session.execute(_WAKE, values)
+        session.info["changed"] = True
+
+
+_CLAIM = text("""
+    with due as (
+        select kind, uid from work
+         where kind = any(:kinds)
+           and due_at <= clock_timestamp()
+           and (not_before is null or not_before <= clock_timestamp())
+           and (claimed_until is null or claimed_until < clock_timestamp())
+         order by due_at limit :limit
+           for update skip locked
+    )
+    update work set claim_token = :token, claimed_until = clock_timestamp() + :lease
+      from due where work.kind = due.kind and work.uid = due.uid
+    returning work.kind, work.uid, work.claim_token, work.wake_seq, work.failures
+""")
+
+
+def claim(
+    session: Session, kinds: Collection[str], *, limit: int, lease: timedelta
+) -> Sequence[Claim]:
+    """Take up to ``limit`` due objects, longest due first, that nobody else holds."""
+    values = {"kinds": list(kinds), "limit": limit, "lease": lease, "token": uuid4()}
+    return [Claim(*row) for row in session.execute(_CLAIM, values)]
+
+
+_MINE = "kind = :kind and uid = :uid and claim_token = :token"
+
+
+def hold(session: Session, claim: Claim, *, renew: timedelta | None = None) -> None:
+    """Make sure, until the transaction ends, that the claim is still ours.
+
+    With ``renew`` it also lasts that much longer, from now.
+
+    Raises:
+        ConflictError: it expired and someone else took it; record nothing.
+    """
+    if renew is None:
+        statement = text(f"select 1 from work where {_MINE} for update")  # noqa: S608
+    else:
+        statement = text(
+            f"update work set claimed_until = clock_timestamp() + :renew"  # noqa: S608
+            f" where {_MINE} returning 1"
+        )
+    values = claim._asdict() | {"renew": renew}
+    if session.execute(statement, values).first() is None:
+        raise ConflictError(f"the claim on {claim.kind} {claim.uid} was lost")
+
+
+_RELEASE = text(f"""
+    update work
+       set claim_token = null, claimed_until = null, failures = 0,
+           due_at = case when wake_seq = :wake_seq then coalesce(:due_at, due_at)
+                         else least(due_at, clock_timestamp()) end,
+           not_before = case when wake_seq = :wake_seq and :due_at is not null then null
+                             else clock_timestamp() + :rest end
+     where {_MINE}
+""")  # noqa: S608
+
+
+def release(
+    session: Session,
+    claim: Claim,
+    *,
+    due_at: datetime | None = None,
+    rest: timedelta = timedelta(0),
+) -> None:
+    """End a look: forget the object, or look again at ``due_at``, or soon if it was woken.
+
+    After ``rest`` at the earliest, so that an object that changes all the time does not
+    take all the time.
+    """
+    values = claim._asdict() | {"due_at": due_at, "rest": rest}
+    if due_at is None:
+        done = text(f"delete from work where {_MINE} and wake_seq = :wake_seq")  # noqa: S608
+        if session.execute(done, values).rowcount:  # type: ignore[attr-defined]
+            return
+    session.execute(_RELEASE, values)
+
+
+def fail(session: Session, claim: Claim, *, backoff: timedelta) -> None:
+    """End a look that failed: look again after ``backoff``, whoever wakes it meanwhile."""
+    session.execute(
+        text(
+            "update work set claim_token = null, claimed_until = null,"  # noqa: S608
+            " failures = failures + 1, due_at = least(due_at, clock_timestamp()),"
+            f" not_before = clock_timestamp() + :backoff where {_MINE}"
+        ),
+        claim._asdict() | {"backoff": backoff},
+    )
+
+
+def depth(session: Session, kinds: Collection[str]) -> tuple[int, float]:
+    """How many objects are due, and for how many seconds the first of them has been."""
+    row = session.execute(
+        text(
+            "select count(*),"
+            " coalesce(max(extract(epoch from clock_timestamp() - due_at)), 0)::float8"
+            " from work where kind = any(:kinds)"
+            " and greatest(due_at, not_before) <= clock_timestamp()"
+        ),
+        {"kinds": list(kinds)},
+    ).one()
+    return int(row[0]), float(row[1])
