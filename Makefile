@@ -2,31 +2,95 @@
 .SUFFIXES:
 BIN := .venv/bin
 PYTHON ?= python3
-PROTOS := $(sort $(wildcard protos/hekla/v1/*.proto))
-SERVICES := $(sort $(wildcard protos/hekla/v1/*_service.proto))
-PROTOC := $(BIN)/python -m grpc_tools.protoc -I protos
+QUIET := --no-print-directory
 
 .PHONY: help
 help: ## Show this message
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# ---- the environment -----------------------------------------------------------------------
 
 .PHONY: setup
-setup: .venv/.ready ## Make .venv with everything pinned in requirements.lock
+setup: .venv/.ready ## Make .venv with everything that requirements.lock pins
 
 .venv/.ready: requirements.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed: apt install python3 python3-venv" >&2; exit 1; }
 	@$(PYTHON) tools/check_python.py
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	@echo "Installing what requirements.lock pins into .venv (once, about a minute) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-build-isolation -e .
 	@touch $@
-
-.PHONY: protos
-protos: setup ## Generate hekla/v1 from protos/
-	@rm -f hekla/v1/*_pb2*
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PROTOC) --python_out=. --mypy_out=quiet:. $(PROTOS)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PROTOC) --grpc_python_out=. --mypy_grpc_out=quiet,only_sync:. $(SERVICES)
 
 .PHONY: lock
 lock: setup ## Pin the newest versions in requirements.lock
 	@$(BIN)/uv pip compile --quiet --group dev pyproject.toml --no-emit-index-url --generate-hashes --universal --python-version 3.11 --upgrade -o requirements.lock
+
+# ---- running it ----------------------------------------------------------------------------
+
+.PHONY: demo
+demo: setup ## Run two jobs through everything, in a home of its own, and clean up
+	@$(BIN)/python -m hekla.local.demo
+
+.PHONY: up
+up: setup ## Start Postgres, a local cluster and the four services
+	@$(BIN)/hekla up --detach
+
+.PHONY: down
+down: setup ## Stop what `make up` started
+	@$(BIN)/hekla down
+
+# ---- the gate ------------------------------------------------------------------------------
+
+.PHONY: test
+test: setup ## Run lint and every test, with the time each stage took (what CI runs)
+	@$(BIN)/python -m tools.gate
+
+.PHONY: chaos
+chaos: setup ## Run every round of killing and cutting off; CHAOS_SEED picks another order
+	@$(BIN)/python -m pytest tests/chaos
+
+.PHONY: bench
+bench: setup ## Print the speed figures
+	@$(BIN)/python -m pytest --quiet --capture=no tests/benchmarks
+
+.PHONY: lint
+lint: setup ## Check style, types, layers, protos, the lock and the drawn docs
+	@$(MAKE) $(QUIET) -j2 --keep-going --output-sync=target $(CHECKS)
+
+# Longest first, so that two cores end together.
+CHECKS := check-types check-layers check-style check-protos check-lock check-docs
+
+.PHONY: $(CHECKS)
+check-types:
+	@$(BIN)/mypy
+check-layers:
+	@$(BIN)/lint-imports --no-logo
+check-style:
+	@$(BIN)/ruff format --quiet --diff .
+	@$(BIN)/ruff check --quiet .
+check-protos:
+	@$(BIN)/buf format --diff --exit-code
+	@$(BIN)/buf lint
+	@$(BIN)/python -m tools.check_stubs
+check-lock:
+	@$(BIN)/python -m tools.check_lock
+check-docs:
+	@$(BIN)/python -m tools.docs --check
+
+# ---- what is generated ---------------------------------------------------------------------
+
+.PHONY: protos
+protos: setup ## Generate hekla/v1 from protos/
+	@$(BIN)/buf format -w
+	@$(BIN)/python -m tools.check_stubs --write
+
+.PHONY: docs
+docs: setup ## Draw the pages of docs/ that come from code
+	@$(BIN)/python -m tools.docs
+
+.PHONY: fmt
+fmt: setup ## Format the code and mend what can be mended
+	@$(BIN)/ruff check --quiet --fix .
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/buf format -w

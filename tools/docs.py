@@ -1,0 +1,39 @@
+"""``make docs``: write the pages that are drawn from code; ``--check`` finds stale ones."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from tools import draw_config
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "docs/configuration.md": draw_config.draw,
+}
+
+
+def stale() -> list[str]:
+    """Pages that are not what the code says now."""
+    return [
+        page
+        for page, draw in PAGES.items()
+        if not (ROOT / page).is_file() or (ROOT / page).read_text() != draw()
+    ]
+
+
+def main() -> None:
+    """Write every page, or check them."""
+    if sys.argv[1:] == ["--check"]:
+        if found := stale():
+            sys.exit(f"{', '.join(found)} is not what the code says (run `make docs`)")
+        return
+    for page, draw in PAGES.items():
+        (ROOT / page).write_text(draw())
+
+
+if __name__ == "__main__":
+    main()

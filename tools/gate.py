@@ -1,0 +1,71 @@
+"""``make test``: every stage of the gate, its time beside its budget.
+
+All stages run, even after one that failed, so that one run tells everything.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+PYTEST: Final = (sys.executable, "-m", "pytest", "--quiet")
+
+
+class Stage(NamedTuple):
+    """One part of the gate."""
+
+    name: str
+    budget: int
+    """Seconds on two cores."""
+    command: Sequence[str]
+
+
+STAGES: Final = (
+    Stage("lint", 40, ("make", "--no-print-directory", "lint")),
+    Stage("unit", 60, (*PYTEST, "tests/unit")),
+    Stage("integration", 120, (*PYTEST, "tests/integration")),
+    Stage("e2e", 180, (*PYTEST, "tests/e2e")),
+    Stage("chaos", 60, (*PYTEST, "-m", "not long", "tests/chaos")),
+)
+
+
+class Ran(NamedTuple):
+    """A stage that is over."""
+
+    stage: Stage
+    seconds: float
+    passed: bool
+
+
+def run(stage: Stage) -> Ran:
+    """Run one stage; what it prints is shown as it comes."""
+    print(f"==== {stage.name}", flush=True)
+    started = time.monotonic()
+    done = subprocess.run(stage.command, check=False)
+    return Ran(stage, time.monotonic() - started, passed=done.returncode == 0)
+
+
+def report(ran: Sequence[Ran]) -> str:
+    """A line for each stage, and the sum."""
+    lines = [
+        f"{one.stage.name:12} {one.seconds:6.0f} s of {one.stage.budget:3} s"
+        f"  {'passed' if one.passed else 'FAILED'}"
+        f"{'  (over budget)' if one.seconds > one.stage.budget else ''}"
+        for one in ran
+    ]
+    total, budget = sum(one.seconds for one in ran), sum(one.stage.budget for one in ran)
+    return "\n".join(["====", *lines, f"{'all':12} {total:6.0f} s of {budget:3} s"])
+
+
+def main(names: Sequence[str]) -> int:
+    """Run the named stages, or all; 1 if any failed."""
+    ran = [run(stage) for stage in STAGES if not names or stage.name in names]
+    print(report(ran))
+    return 0 if all(one.passed for one in ran) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
