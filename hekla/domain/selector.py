@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from hekla.domain import paths
 from hekla.domain.errors import InvalidError, Violation
 from hekla.domain.syntax import label_value_error, qualified_name_error
 
@@ -97,12 +98,12 @@ def from_object(value: Mapping[str, Any]) -> Selector:
     found: list[Requirement] = []
     labels = _expect(value.get("matchLabels"), Mapping, "matchLabels", violations) or {}
     for key, label in sorted(labels.items(), key=lambda item: str(item[0])):
-        path = f"matchLabels[{key}]"
+        path = paths.at("matchLabels", key)
         violations += _key_violations(key, path) or _value_violations(label, path)
         found.append(Requirement(key, Operator.IN, frozenset([str(label)])))
     expressions = _expect(value.get("matchExpressions"), list, "matchExpressions", violations)
     for index, expression in enumerate(expressions or ()):
-        path = f"matchExpressions[{index}]"
+        path = paths.at("matchExpressions", index)
         if _expect(expression, Mapping, path, violations):
             found += _expression(expression, path, violations)
         elif isinstance(expression, Mapping) or expression is None:
@@ -116,8 +117,8 @@ def validate_labels(labels: Mapping[str, str], path: str) -> Sequence[Violation]
     """All that is wrong with the keys and values of ``labels``, found at ``path``."""
     violations: list[Violation] = []
     for key, value in labels.items():
-        violations += _key_violations(key, f"{path}[{key}]")
-        violations += _value_violations(value, f"{path}[{key}]")
+        violations += _key_violations(key, paths.at(path, key))
+        violations += _value_violations(value, paths.at(path, key))
     return violations
 
 

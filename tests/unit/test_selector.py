@@ -112,7 +112,7 @@ def test_an_object_selects(value: dict[str, Any], chosen: bool) -> None:  # noqa
     [
         ({"matchLabels": []}, "matchLabels"),
         ({"matchLabels": {"-a": "b"}}, "matchLabels[-a]"),
-        ({"matchLabels": {"a": 1}}, "matchLabels[a]"),
+        ({"matchLabels": {"a": 1}}, "matchLabels.a"),
         ({"matchExpressions": {}}, "matchExpressions"),
         ({"matchExpressions": ["a"]}, "matchExpressions[0]"),
         ({"matchExpressions": [None]}, "matchExpressions[0].key"),
@@ -179,5 +179,5 @@ def test_every_bad_label_is_named() -> None:
 
     assert [violation.path for violation in wrong] == [
         "metadata.labels[a b]",
-        "metadata.labels[d]",
+        "metadata.labels.d",
     ]
