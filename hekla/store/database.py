@@ -87,6 +87,22 @@ class Database:
             if session.info.get("changed") and self._after_commit is not None:
                 self._after_commit()
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Session]:
+        """Read only, and everything as of one instant.
+
+        Raises:
+            UnavailableError: Postgres is away or too slow.
+        """
+        with domain_errors(), self._sessions.begin() as session:
+            session.connection(
+                execution_options={
+                    "isolation_level": "REPEATABLE READ",
+                    "postgresql_readonly": True,
+                }
+            )
+            yield session
+
     def close(self) -> None:
         """Give every connection back."""
         self.engine.dispose()

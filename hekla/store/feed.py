@@ -43,6 +43,8 @@ class Change(NamedTuple):
     version: int
     type: str
     last: Mapping[str, Any] | None = None
+    xid: int = 0
+    """The transaction that made it; known once it is read."""
 
 
 class Cursor(NamedTuple):
@@ -59,6 +61,22 @@ class Cursor(NamedTuple):
     def xmin(self) -> int:
         """Every transaction below this was over when the cursor was taken."""
         return int(self.snapshot.split(":")[0])
+
+    def _parts(self) -> tuple[int, int, frozenset[int]]:
+        xmin, xmax, xip = self.snapshot.split(":")
+        return int(xmin), int(xmax), frozenset(int(xid) for xid in xip.split(",") if xid)
+
+    def sees(self, xid: int) -> bool:
+        """Whether that transaction was over when the cursor was taken."""
+        xmin, xmax, running = self._parts()
+        return xid < xmin or (xid < xmax and xid not in running)
+
+    def covers(self, other: Cursor) -> bool:
+        """Whether all that ``other`` sees is seen from here."""
+        _, xmax, running = self._parts()
+        _, other_xmax, other_running = other._parts()
+        hidden = {xid for xid in running if xid < other_xmax}
+        return xmax >= other_xmax and hidden <= other_running
 
     @classmethod
     def parse(cls, words: str) -> Cursor:
@@ -98,8 +116,13 @@ def record(session: Session, *changes: Change) -> None:
     if not changes:
         return
     values = [
-        change._asdict()
-        | {"last": None if change.last is None else orjson.dumps(change.last).decode()}
+        {
+            "kind": change.kind,
+            "uid": change.uid,
+            "version": change.version,
+            "type": change.type,
+            "last": None if change.last is None else orjson.dumps(change.last).decode(),
+        }
         for change in changes
     ]
     session.execute(_RECORD, values)
@@ -131,7 +154,8 @@ def check(session: Session, cursor: Cursor) -> None:
 _SINCE = text("""
     with here as materialized (select pg_current_snapshot() as snapshot)
     select here.snapshot::text as snapshot,
-           change.kind, change.uid, change.version, change.type, change.last
+           change.kind, change.uid, change.version, change.type, change.last,
+           change.xid::text as xid
       from here
       left join change
         on change.xid >= pg_snapshot_xmax(cast(:snapshot as pg_snapshot))
@@ -144,7 +168,7 @@ def since(session: Session, cursor: Cursor) -> Batch:
     """Read what is new since ``cursor``, oldest first. One statement, so one snapshot."""
     rows = session.execute(_SINCE, {"snapshot": cursor.snapshot}).all()
     changes = [
-        Change(row.kind, row.uid, row.version, row.type, row.last)
+        Change(row.kind, row.uid, row.version, row.type, row.last, int(row.xid))
         for row in rows
         if row.kind is not None
     ]

@@ -332,6 +332,7 @@ class AttemptHistoryRow(Base):
     __table_args__ = (
         PrimaryKeyConstraint("removed_at", "uid"),
         Index("attempt_history_job_idx", "job_uid", "created_at", "uid"),
+        Index("attempt_history_uid_idx", "uid"),
         {"postgresql_partition_by": "RANGE (removed_at)"},
     )
 

@@ -106,15 +106,21 @@ def hold(session: Session, claim: Claim, *, renew: timedelta | None = None) -> N
         raise ConflictError(f"the claim on {claim.kind} {claim.uid} was lost")
 
 
-_RELEASE = text(f"""
+_AGAIN_NOW = text(f"""
     update work
        set claim_token = null, claimed_until = null, failures = 0,
-           due_at = case when wake_seq = :wake_seq then coalesce(:due_at, due_at)
-                         else least(due_at, clock_timestamp()) end,
-           not_before = case when wake_seq = :wake_seq and :due_at is not null then null
-                             else clock_timestamp() + :rest end
+           due_at = least(due_at, clock_timestamp()), not_before = clock_timestamp() + :rest
      where {_MINE}
 """)  # noqa: S608
+
+_AGAIN_AT = text(f"""
+    update work
+       set claim_token = null, claimed_until = null, failures = 0,
+           due_at = :due_at, not_before = null
+     where {_MINE} and wake_seq = :wake_seq
+""")  # noqa: S608
+
+_FORGET = text(f"delete from work where {_MINE} and wake_seq = :wake_seq")  # noqa: S608
 
 
 def release(
@@ -130,11 +136,9 @@ def release(
     take all the time.
     """
     values = claim._asdict() | {"due_at": due_at, "rest": rest}
-    if due_at is None:
-        done = text(f"delete from work where {_MINE} and wake_seq = :wake_seq")  # noqa: S608
-        if session.execute(done, values).rowcount:  # type: ignore[attr-defined]
-            return
-    session.execute(_RELEASE, values)
+    done = session.execute(_FORGET if due_at is None else _AGAIN_AT, values)
+    if not done.rowcount:  # type: ignore[attr-defined]
+        session.execute(_AGAIN_NOW, values)
 
 
 def fail(session: Session, claim: Claim, *, backoff: timedelta) -> None:

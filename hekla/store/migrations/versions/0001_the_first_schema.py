@@ -31,6 +31,7 @@ def upgrade() -> None:
         ["job_uid", "created_at", "uid"],
         unique=False,
     )
+    op.create_index("attempt_history_uid_idx", "attempt_history", ["uid"], unique=False)
     op.create_table(
         "bind",
         sa.Column("pod_uid", sa.String(), nullable=False),

@@ -1,0 +1,317 @@
+"""Attempts: planned, acted on, listed. What observers see of them is in ``observations.py``.
+
+Everything a pass reads is counted or picked by SQL, so that it costs what changed and not
+what the job has.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final, NamedTuple
+from uuid import UUID, uuid4
+
+from sqlalchemy import TextClause, select, text, tuple_
+
+from hekla.domain.attempt import Attempt, Ended, Kill, Outcome, Slot
+from hekla.domain.names import pod_name
+from hekla.store.database import Session
+from hekla.store.jobs import Place, StoredJob
+from hekla.store.objects import to_text
+from hekla.store.schema import AttemptRow
+
+_COUNTS = text("""
+    select task,
+           case when gone_at is null and (
+                     (outcome is null and (doomed is not null or terminating))
+                     or not current or superseded
+                     or outcome in ('Evicted', 'Rejected', 'Lost', 'Removed'))
+                then 'Terminating'
+                when not current or superseded then 'Over'
+                when outcome in ('Succeeded', 'Failed') then outcome
+                when outcome is not null then 'Over'
+                when phase = 'Pending' and pod_uid is null then 'Planned'
+                else phase end as state,
+           count(*), count(*) filter (where gone_at is null) as present
+      from attempt
+     where job_uid = :job and (current or gone_at is null)
+     group by 1, 2
+""")
+
+
+class Counts(NamedTuple):
+    """How many attempts of a job are in each state."""
+
+    by_task: Mapping[str, Mapping[str, int]]
+    """Planned, Pending, Running, Succeeded, Failed, Unknown, Terminating by task."""
+    present: int
+    """Pods that are there, or may be."""
+
+
+def counts(session: Session, job: UUID) -> Counts:
+    """Count the newest attempt of each index, and pods on their way out."""
+    by_task: dict[str, dict[str, int]] = defaultdict(dict)
+    present = 0
+    for row in session.execute(_COUNTS, {"job": job}):
+        by_task[row.task][row.state] = int(row[2])
+        present += int(row.present)
+    return Counts(by_task, present)
+
+
+_MISSING = text("""
+    select want.task, i as index,
+           coalesce(had.run + case when had.superseded then 1 else 0 end, 0) as run
+      from jsonb_to_recordset(cast(:tasks as jsonb)) as want(task text, replicas int, rank int)
+     cross join generate_series(0, want.replicas - 1) as i
+      left join attempt had
+        on had.job_uid = :job and had.task = want.task and had.index = i and had.current
+     where (had.uid is null or had.superseded
+            or had.outcome in ('Evicted', 'Rejected', 'Lost', 'Removed'))
+       and (had.outcome is distinct from 'Rejected' or had.superseded
+            or had.finished_at < clock_timestamp() - cast(:pause as interval))
+       and not exists (
+            select from attempt left_over
+             where left_over.job_uid = :job and left_over.task = want.task
+               and left_over.index = i and left_over.gone_at is null)
+     order by want.rank, i
+     limit :limit
+""")
+
+
+def missing(
+    session: Session,
+    job: UUID,
+    tasks: Sequence[tuple[str, int]],
+    *,
+    pause: timedelta,
+    limit: int,
+) -> Sequence[Slot]:
+    """Indices that want a new attempt and can have it: no pod of theirs is left.
+
+    ``tasks`` are names and replicas. An index whose pod a kubelet refused is left out for
+    ``pause``.
+    """
+    wanted = [
+        {"task": task, "replicas": replicas, "rank": rank}
+        for rank, (task, replicas) in enumerate(tasks)
+        if replicas > 0
+    ]
+    values = {"job": job, "tasks": to_text(wanted), "pause": pause, "limit": limit}
+    return [Slot(*row) for row in session.execute(_MISSING, values)]
+
+
+_UNHANDLED = text("""
+    select uid, task, index, job_version, outcome, exit_codes,
+           coalesce(finished_at, gone_at, created_at), superseded
+      from attempt
+     where job_uid = :job and outcome is not null and not handled
+     order by 7, task, index
+     limit :limit
+""")
+
+
+def unhandled(session: Session, job: UUID, *, limit: int) -> Sequence[Ended]:
+    """Attempts whose outcome policies have not seen, oldest end first."""
+    rows = session.execute(_UNHANDLED, {"job": job, "limit": limit})
+    return [
+        Ended(row[0], row[1], row[2], row[3], Outcome(row[4]), row[5], row[6], row[7])
+        for row in rows
+    ]
+
+
+def handle(session: Session, uids: Sequence[UUID]) -> None:
+    """Note that policies have seen these outcomes."""
+    if uids:
+        session.execute(
+            text("update attempt set handled = true where uid = any(:uids)"),
+            {"uids": list(uids)},
+        )
+
+
+_PAST = text("""
+    update attempt set current = false
+      from jsonb_to_recordset(cast(:slots as jsonb)) as slot(task text, index int)
+     where attempt.job_uid = :job and attempt.task = slot.task
+       and attempt.index = slot.index and attempt.current
+""")
+
+_INSERT = text("""
+    insert into attempt (uid, job_uid, task, index, run, job_version, group_uid, namespace,
+                         pod_name)
+    select uid, :job, task, index, run, :version, :group, :namespace, pod_name
+      from jsonb_to_recordset(cast(:slots as jsonb))
+           as s(uid uuid, task text, index int, run int, pod_name text)
+""")
+
+
+def plan(
+    session: Session, stored: StoredJob, slots: Sequence[Slot], *, version: int, group: UUID
+) -> None:
+    """Write attempts down, before their pods are made."""
+    if not slots:
+        return
+    rows = [
+        {
+            "uid": str(uuid4()),
+            "task": slot.task,
+            "index": slot.index,
+            "run": slot.run,
+            "pod_name": pod_name(stored.key.name, slot.task, slot.index),
+        }
+        for slot in slots
+    ]
+    values = {
+        "job": stored.uid,
+        "version": version,
+        "group": group,
+        "namespace": stored.key.namespace,
+        "slots": to_text(rows),
+    }
+    session.execute(_PAST, values)
+    session.execute(_INSERT, values)
+
+
+_DOOM = text("""
+    update attempt
+       set doomed = case when gone_at is null then coalesce(doomed, :reason) else doomed end,
+           superseded = superseded or (:supersede and current),
+           handled = handled or (:supersede and outcome is not null)
+     where job_uid = :job
+       and (gone_at is null or (:supersede and current))
+       and (:ended or outcome is null)
+       and (doomed is null or (:supersede and not superseded))
+       and (cast(:task as text) is null or task = :task)
+       and (cast(:first as int) is null or index between :first and :last)
+       and (cast(:beyond as jsonb) is null
+            or index >= coalesce((cast(:beyond as jsonb) ->> task)::int, 0))
+""")
+
+
+def doom(session: Session, job: UUID, kill: Kill) -> int:
+    """Mark pods for removal; return how many attempts that touched."""
+    values = {
+        "job": job,
+        "reason": kill.reason,
+        "ended": kill.ended,
+        "supersede": kill.supersede,
+        "task": kill.task,
+        "first": None if kill.indices is None else kill.indices.start,
+        "last": None if kill.indices is None else kill.indices.stop - 1,
+        "beyond": None if kill.beyond is None else to_text(dict(kill.beyond)),
+    }
+    return int(session.execute(_DOOM, values).rowcount)  # type: ignore[attr-defined]
+
+
+_ACTING: Final = (
+    "select uid, task, index, run, job_version, group_uid, pod_name, pod_uid, doomed, outcome,"
+    " terminating from attempt where job_uid = :job and gone_at is null"
+)
+_TO_CREATE = text(
+    f"{_ACTING} and pod_uid is null and doomed is null and outcome is null"
+    " order by created_at, task, index limit :limit"
+)
+_TO_DELETE = text(
+    f"{_ACTING} and doomed is not null and not terminating order by task, index limit :limit"
+)
+
+
+def to_create(session: Session, job: UUID, *, limit: int) -> Sequence[Attempt]:
+    """Attempts that are planned and whose pod nobody has seen."""
+    return _acting(session, _TO_CREATE, job, limit)
+
+
+def to_delete(session: Session, job: UUID, *, limit: int) -> Sequence[Attempt]:
+    """Attempts whose pod is to go and was not seen going."""
+    return _acting(session, _TO_DELETE, job, limit)
+
+
+def _acting(
+    session: Session, statement: TextClause, job: UUID, limit: int
+) -> Sequence[Attempt]:
+    rows = session.execute(statement, {"job": job, "limit": limit})
+    return [
+        Attempt(
+            uid=row.uid,
+            task=row.task,
+            index=row[2],
+            run=row.run,
+            job_version=row.job_version,
+            group_uid=row.group_uid,
+            pod_name=row.pod_name,
+            pod_uid=row.pod_uid,
+            doomed=row.doomed,
+            outcome=None if row.outcome is None else Outcome(row.outcome),
+            terminating=row.terminating,
+        )
+        for row in rows
+    ]
+
+
+class Confirmed(NamedTuple):
+    """An attempt whose pod Kubernetes has."""
+
+    uid: UUID
+    pod_uid: str
+
+
+_CONFIRM = text("""
+    update attempt set pod_uid = seen.pod_uid
+      from jsonb_to_recordset(cast(:rows as jsonb)) as seen(uid uuid, pod_uid text)
+     where attempt.uid = seen.uid and attempt.pod_uid is null and attempt.gone_at is null
+""")
+
+
+def confirm(session: Session, confirmed: Sequence[Confirmed]) -> None:
+    """Note the uids of pods that were made."""
+    if confirmed:
+        rows = [{"uid": str(one.uid), "pod_uid": one.pod_uid} for one in confirmed]
+        session.execute(_CONFIRM, {"rows": to_text(rows)})
+
+
+_NEVER_WAS = text("""
+    update attempt
+       set gone_at = clock_timestamp(), outcome = coalesce(outcome, 'Removed'),
+           finished_at = coalesce(finished_at, clock_timestamp()), handled = true
+     where uid = any(:uids) and pod_uid is null and doomed is not null
+""")
+
+
+def never_was(session: Session, uids: Sequence[UUID]) -> None:
+    """Give up doomed attempts whose pod was never made. A pod that comes late is deleted."""
+    if uids:
+        session.execute(_NEVER_WAS, {"uids": list(uids)})
+
+
+def page(
+    session: Session, job: UUID, *, after: Place | None = None, limit: int
+) -> Sequence[AttemptRow]:
+    """A job's attempts from the oldest to the newest."""
+    statement = (
+        select(AttemptRow)
+        .where(AttemptRow.job_uid == job)
+        .order_by(AttemptRow.created_at, AttemptRow.uid)
+        .limit(limit)
+    )
+    if after is not None:
+        statement = statement.where(
+            tuple_(AttemptRow.created_at, AttemptRow.uid) > tuple(after)
+        )
+    return session.scalars(statement).all()
+
+
+def present(
+    session: Session, *, namespace: str = "", job: UUID | None = None, limit: int
+) -> Sequence[AttemptRow]:
+    """Attempts whose pod is there, or may be."""
+    statement = (
+        select(AttemptRow)
+        .where(AttemptRow.gone_at.is_(None))
+        .order_by(AttemptRow.namespace, AttemptRow.pod_name)
+        .limit(limit)
+    )
+    if namespace:
+        statement = statement.where(AttemptRow.namespace == namespace)
+    if job is not None:
+        statement = statement.where(AttemptRow.job_uid == job)
+    return session.scalars(statement).all()

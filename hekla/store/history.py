@@ -1,0 +1,165 @@
+"""Jobs that were removed, with their attempts and events, kept by month of removal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import delete, insert, select, text
+
+from hekla.api.job import Job
+from hekla.domain import timestamps
+from hekla.domain.errors import NotFoundError
+from hekla.domain.names import Key
+from hekla.store import events, feed, jobs, pod_groups
+from hekla.store.database import Session, now
+from hekla.store.events import Event
+from hekla.store.jobs import StoredJob
+from hekla.store.objects import to_json
+from hekla.store.schema import (
+    AttemptHistoryRow,
+    CommandRow,
+    JobEventRow,
+    JobHistoryRow,
+    JobRow,
+    TriggerRow,
+)
+
+TABLES = ("job_history", "attempt_history")
+
+
+def retire(session: Session, stored: StoredJob) -> None:
+    """Move a job whose pods are gone, its group, attempts and events, out of the way."""
+    removed_at = now(session)
+    group = pod_groups.of_job(session, stored.uid)
+    if group is not None:
+        pod_groups.remove(session, group.uid)
+    last = to_json(stored.job)
+    session.execute(
+        insert(JobHistoryRow).values(
+            removed_at=removed_at,
+            uid=stored.uid,
+            namespace=stored.key.namespace,
+            name=stored.key.name,
+            object=last,
+            events=[_event_json(event) for event in events.of_job(session, stored.uid)],
+        )
+    )
+    session.execute(
+        text(
+            "with past as (delete from attempt where job_uid = :job returning *)"
+            " insert into attempt_history (removed_at, uid, job_uid, created_at, row)"
+            " select :at, uid, job_uid, created_at, to_jsonb(past) from past"
+        ),
+        {"job": stored.uid, "at": removed_at},
+    )
+    for table in (TriggerRow, CommandRow, JobEventRow):
+        session.execute(delete(table).where(table.job_uid == stored.uid))
+    session.execute(delete(JobRow).where(JobRow.uid == stored.uid))
+    change = feed.Change(jobs.KIND, str(stored.uid), stored.version + 1, feed.DELETED, last)
+    feed.record(session, change)
+
+
+def job(session: Session, *, uid: UUID | None = None, key: Key | None = None) -> Job:
+    """The removed job of that uid, or the last one of that name.
+
+    Raises:
+        NotFoundError: none is remembered.
+    """
+    statement = select(JobHistoryRow.object)
+    if uid is not None:
+        statement = statement.where(JobHistoryRow.uid == uid)
+    elif key is not None:
+        statement = statement.where(
+            JobHistoryRow.namespace == key.namespace, JobHistoryRow.name == key.name
+        )
+    found = session.scalars(statement.order_by(JobHistoryRow.removed_at.desc())).first()
+    if found is None:
+        raise NotFoundError(f"job {uid or key} does not exist, nor is it remembered")
+    return Job.model_validate(found)
+
+
+def attempts(
+    session: Session, job: UUID, *, after: jobs.Place | None = None, limit: int
+) -> Sequence[Mapping[str, Any]]:
+    """A removed job's attempts from the oldest to the newest, as their rows were."""
+    statement = (
+        select(AttemptHistoryRow.row)
+        .where(AttemptHistoryRow.job_uid == job)
+        .order_by(AttemptHistoryRow.created_at, AttemptHistoryRow.uid)
+        .limit(limit)
+    )
+    if after is not None:
+        statement = statement.where(
+            text("(created_at, uid) > (:created_at, :uid)").bindparams(**after._asdict())
+        )
+    return session.scalars(statement).all()
+
+
+def events_of(session: Session, job: UUID) -> Sequence[Event]:
+    """A removed job's events, oldest first."""
+    found = session.scalars(
+        select(JobHistoryRow.events).where(JobHistoryRow.uid == job)
+    ).first()
+    return [
+        Event(one["type"], one["reason"], one["message"], timestamps.from_text(one["at"]))
+        for one in found or ()
+    ]
+
+
+def make_partitions(session: Session, today: datetime) -> None:
+    """Make this month's and the next month's partitions unless they are there."""
+    first = today.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    for _ in range(2):
+        following = _next_month(first)
+        for table in TABLES:
+            name = f"{table}_{first:%Y_%m}"
+            if session.execute(text("select to_regclass(:name)"), {"name": name}).scalar():
+                continue
+            session.execute(text("set local lock_timeout = '1s'"))
+            session.execute(
+                text(
+                    f"create table {name} partition of {table}"
+                    f" for values from ('{first.isoformat()}') to ('{following.isoformat()}')"
+                )
+            )
+        first = following
+
+
+def drop_partitions(session: Session, before: datetime) -> Sequence[str]:
+    """Drop the months that ended before ``before``; return the tables' names."""
+    dropped = []
+    for table in TABLES:
+        children = session.scalars(
+            text(
+                "select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid"
+                " where i.inhparent = cast(:table as regclass) order by 1"
+            ),
+            {"table": table},
+        ).all()
+        for child in children:
+            year, _, month = child.removeprefix(f"{table}_").partition("_")
+            if not (year.isdigit() and month.isdigit()):
+                continue
+            end = _next_month(datetime(int(year), int(month), 1, tzinfo=UTC))
+            if end <= before:
+                session.execute(text(f"drop table {child}"))
+                dropped.append(child)
+    return dropped
+
+
+def _next_month(first: datetime) -> datetime:
+    if first.month == 12:
+        return first.replace(year=first.year + 1, month=1)
+    return first.replace(month=first.month + 1)
+
+
+def _event_json(event: Event) -> Mapping[str, Any]:
+    return {
+        "type": event.type,
+        "reason": event.reason,
+        "message": event.message,
+        "at": timestamps.to_micro_text(event.at) if event.at else None,
+    }

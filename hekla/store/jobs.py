@@ -1,0 +1,338 @@
+"""Jobs: rows stay inside, jobs of the API go in and out.
+
+A job's ``version`` moves with every change anybody may see and is what an update names; its
+``generation`` moves with the spec alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import delete, func, insert, or_, select, tuple_, update
+from sqlalchemy.exc import IntegrityError
+
+from hekla.api.job import Job, JobStatus
+from hekla.domain import names, timestamps
+from hekla.domain.errors import AlreadyExistsError, ConflictError, NotFoundError
+from hekla.domain.names import Key
+from hekla.domain.phases import JobAction, JobPhase
+from hekla.domain.trigger import Command
+from hekla.store import feed, work
+from hekla.store.database import Session
+from hekla.store.objects import metadata, to_json
+from hekla.store.schema import CommandRow, JobRow
+
+KIND: Final = "job"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJob:
+    """A job, and what of it only the controller sees."""
+
+    uid: UUID
+    job: Job
+    version: int
+    counters: Mapping[str, int]
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    deleting_at: datetime | None
+
+    @property
+    def key(self) -> Key:
+        """Its namespace and name."""
+        return Key(self.job.metadata.namespace, self.job.metadata.name)
+
+
+class Place(NamedTuple):
+    """Where a page of a list ended."""
+
+    created_at: datetime
+    uid: UUID
+
+
+def insert_many(session: Session, jobs: Sequence[tuple[UUID, Job]]) -> Sequence[StoredJob]:
+    """Store admitted jobs, each with a uid of its own, and have them looked at.
+
+    Raises:
+        AlreadyExistsError: a job of such a name exists; nothing is stored.
+    """
+    rows = [_new_row(uid, job) for uid, job in jobs]
+    try:
+        with session.begin_nested():
+            stored = session.scalars(insert(JobRow).returning(JobRow), rows).all()
+    except IntegrityError as error:
+        if getattr(error.orig, "sqlstate", None) != "23505":
+            raise
+        raise AlreadyExistsError(_taken(session, [job for _, job in jobs])) from error
+    feed.record(
+        session, *[feed.Change(KIND, str(row.uid), row.version, feed.ADDED) for row in stored]
+    )
+    work.wake(session, KIND, *[str(row.uid) for row in stored])
+    return [_to_stored(row) for row in stored]
+
+
+def _new_row(uid: UUID, job: Job) -> dict[str, Any]:
+    meta = job.metadata
+    return {
+        "uid": uid,
+        "namespace": meta.namespace,
+        "name": meta.name,
+        "labels": meta.labels or {},
+        "annotations": meta.annotations or {},
+        "spec": to_json(job.spec),
+        "queue": job.spec.queue,
+        "owner": to_json(meta.owner_references[0]) if meta.owner_references else None,
+    }
+
+
+def _taken(session: Session, jobs: Sequence[Job]) -> str:
+    names_ = [(job.metadata.namespace, job.metadata.name) for job in jobs]
+    statement = select(JobRow.namespace, JobRow.name, JobRow.deleting_at).where(
+        tuple_(JobRow.namespace, JobRow.name).in_(names_)
+    )
+    row = session.execute(statement).first()
+    if row is None:
+        return f"job {Key(*names_[0])} exists already"
+    leaving = "; it is being deleted" if row.deleting_at else ""
+    return f"job {Key(row.namespace, row.name)} exists already{leaving}"
+
+
+def get(session: Session, key: Key) -> StoredJob:
+    """The job of that name.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    row = session.scalars(
+        select(JobRow).where(JobRow.namespace == key.namespace, JobRow.name == key.name)
+    ).one_or_none()
+    if row is None:
+        raise NotFoundError(f"job {key} does not exist")
+    return _to_stored(row)
+
+
+def get_by_uid(session: Session, uid: UUID) -> StoredJob:
+    """The job of that uid.
+
+    Raises:
+        NotFoundError: it is gone, or never was.
+    """
+    row = session.get(JobRow, uid, populate_existing=True)
+    if row is None:
+        raise NotFoundError(f"job {uid} does not exist")
+    return _to_stored(row)
+
+
+def load(session: Session, uids: Sequence[str] | None) -> Mapping[str, Job]:
+    """Jobs by uid: those named that exist, or all. For the feed's reader."""
+    statement = select(JobRow)
+    if uids is not None:
+        statement = statement.where(JobRow.uid.in_([UUID(uid) for uid in uids]))
+    return {str(row.uid): _to_job(row) for row in session.scalars(statement)}
+
+
+def page(
+    session: Session,
+    *,
+    namespace: str = "",
+    queue: str = "",
+    phases: Collection[str] = (),
+    after: Place | None = None,
+    limit: int,
+) -> Sequence[StoredJob]:
+    """Jobs from the oldest to the newest, at most ``limit`` after ``after``."""
+    statement = select(JobRow).order_by(JobRow.created_at, JobRow.uid).limit(limit)
+    if namespace:
+        statement = statement.where(JobRow.namespace == namespace)
+    if queue:
+        statement = statement.where(JobRow.queue == queue)
+    if phases:
+        statement = statement.where(JobRow.phase.in_(phases))
+    if after is not None:
+        statement = statement.where(tuple_(JobRow.created_at, JobRow.uid) > after)
+    return [_to_stored(row) for row in session.scalars(statement)]
+
+
+def record(
+    session: Session,
+    stored: StoredJob,
+    *,
+    status: JobStatus,
+    counters: Mapping[str, int],
+    started_at: datetime | None,
+    finished_at: datetime | None,
+) -> int:
+    """Store what a pass decided, unless the job changed since it was read.
+
+    Nothing is written when nothing changed. Returns the job's version.
+
+    Raises:
+        ConflictError: it did change; read again.
+    """
+    phase = status.state.phase or JobPhase.PENDING
+    values = {
+        "status": to_json(status),
+        "counters": dict(counters),
+        "phase": phase,
+        "started_at": started_at,
+        "finished_at": finished_at,
+    }
+    if (
+        status == stored.job.status
+        and counters == stored.counters
+        and (started_at, finished_at) == (stored.started_at, stored.finished_at)
+    ):
+        _lock(session, stored)
+        return stored.version
+    version = session.scalars(
+        update(JobRow)
+        .where(JobRow.uid == stored.uid, JobRow.version == stored.version)
+        .values(**values, version=JobRow.version + 1)
+        .returning(JobRow.version)
+    ).one_or_none()
+    if version is None:
+        raise ConflictError(f"job {stored.key} changed since it was read")
+    feed.record(session, feed.Change(KIND, str(stored.uid), version, feed.MODIFIED))
+    return version
+
+
+def _lock(session: Session, stored: StoredJob) -> None:
+    found = session.scalars(
+        select(JobRow.version).where(JobRow.uid == stored.uid).with_for_update()
+    ).one_or_none()
+    if found != stored.version:
+        raise ConflictError(f"job {stored.key} changed since it was read")
+
+
+def mark_deleting(session: Session, uid: UUID) -> StoredJob:
+    """Have a job removed; it stays until its pods are gone. Repeating it changes nothing.
+
+    Raises:
+        NotFoundError: it is gone.
+    """
+    row = session.scalars(
+        update(JobRow)
+        .where(JobRow.uid == uid, JobRow.deleting_at.is_(None))
+        .values(deleting_at=func.clock_timestamp(), version=JobRow.version + 1)
+        .returning(JobRow)
+    ).one_or_none()
+    if row is None:
+        return get_by_uid(session, uid)
+    feed.record(session, feed.Change(KIND, str(uid), row.version, feed.MODIFIED))
+    work.wake(session, KIND, str(uid), urgent=True)
+    return _to_stored(row)
+
+
+def update_spec(session: Session, stored: StoredJob, job: Job) -> StoredJob:
+    """Store an admitted new spec, labels and annotations, and have the job looked at.
+
+    Raises:
+        ConflictError: the job changed since it was read.
+    """
+    new = {
+        "spec": to_json(job.spec),
+        "labels": job.metadata.labels or {},
+        "annotations": job.metadata.annotations or {},
+    }
+    spec_changed = new["spec"] != to_json(stored.job.spec)
+    row = session.scalars(
+        update(JobRow)
+        .where(JobRow.uid == stored.uid, JobRow.version == stored.version)
+        .values(
+            **new,
+            version=JobRow.version + 1,
+            generation=JobRow.generation + (1 if spec_changed else 0),
+        )
+        .returning(JobRow)
+    ).one_or_none()
+    if row is None:
+        raise ConflictError(f"job {stored.key} changed since it was read; try again")
+    feed.record(session, feed.Change(KIND, str(stored.uid), row.version, feed.MODIFIED))
+    work.wake(session, KIND, str(stored.uid), urgent=True)
+    return _to_stored(row)
+
+
+def ask(session: Session, uid: UUID, command: Command) -> None:
+    """Append a command and have the job looked at. Its ``id`` is given here."""
+    session.execute(
+        insert(CommandRow).values(
+            job_uid=uid,
+            action=command.action,
+            task=command.task,
+            index=command.index,
+            reason=command.reason,
+            message=command.message,
+        )
+    )
+    work.wake(session, KIND, str(uid), urgent=True)
+
+
+def commands(session: Session, uid: UUID) -> Sequence[Command]:
+    """Commands that nobody has carried out, oldest first."""
+    rows = session.scalars(
+        select(CommandRow).where(CommandRow.job_uid == uid).order_by(CommandRow.id)
+    )
+    return [
+        Command(row.id, JobAction(row.action), row.task, row.index, row.reason, row.message)
+        for row in rows
+    ]
+
+
+def forget_commands(session: Session, ids: Sequence[int]) -> None:
+    """Remove commands in the transaction that carries them out."""
+    if ids:
+        session.execute(delete(CommandRow).where(CommandRow.id.in_(ids)))
+
+
+def exists_live_in_queue(session: Session, queue: str) -> bool:
+    """Whether a job that has not finished names the queue."""
+    unfinished = or_(JobRow.finished_at.is_(None), JobRow.deleting_at.is_not(None))
+    statement = select(JobRow.uid).where(JobRow.queue == queue, unfinished).limit(1)
+    return session.scalars(statement).first() is not None
+
+
+def _to_stored(row: JobRow) -> StoredJob:
+    return StoredJob(
+        uid=row.uid,
+        job=_to_job(row),
+        version=row.version,
+        counters=row.counters,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        deleting_at=row.deleting_at,
+    )
+
+
+def _to_job(row: JobRow) -> Job:
+    status = row.status or {
+        "state": {
+            "phase": row.phase,
+            "lastTransitionTime": timestamps.to_text(row.created_at),
+        }
+    }
+    return Job.model_validate(
+        {
+            "apiVersion": names.JOB_API_VERSION,
+            "kind": "Job",
+            "metadata": metadata(
+                uid=row.uid,
+                namespace=row.namespace,
+                name=row.name,
+                version=row.version,
+                generation=row.generation,
+                labels=row.labels,
+                annotations=row.annotations,
+                created_at=row.created_at,
+                deleting_at=row.deleting_at,
+                owners=[row.owner] if row.owner else (),
+            ),
+            "spec": row.spec,
+            "status": status,
+        }
+    )

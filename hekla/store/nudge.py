@@ -1,0 +1,102 @@
+"""A hint between processes that something changed, so that nobody waits for the next poll.
+
+Only a shortcut: who misses it finds the change by polling. ``NOTIFY`` is never sent in the
+transaction that makes a change, since it serialises commits; one thread a process sends it
+afterwards, at most once in 5 ms.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import psycopg
+
+log = logging.getLogger(__name__)
+
+CHANNEL: Final = "hekla_change"
+LEAST_GAP_SECONDS: Final = 0.005
+RECONNECT_SECONDS: Final = 1.0
+
+
+class Nudge:
+    """Sends and receives hints. ``url`` is a direct one, past any pooling proxy."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url.replace("postgresql+psycopg://", "postgresql://")
+        self._stop = threading.Event()
+        self._to_send = threading.Event()
+        self._heard = threading.Condition()
+        self._count = 0
+
+    def poke(self) -> None:
+        """Tell everybody, this process at once and the others soon."""
+        self._to_send.set()
+        self._tell()
+
+    @property
+    def count(self) -> int:
+        """How many hints there have been; pass it to :meth:`wait`."""
+        return self._count
+
+    def wait(self, seen: int, timeout: float) -> int:
+        """Wait until there are more than ``seen`` hints, at most ``timeout`` seconds."""
+        with self._heard:
+            self._heard.wait_for(lambda: self._count > seen, timeout)
+            return self._count
+
+    def _tell(self) -> None:
+        with self._heard:
+            self._count += 1
+            self._heard.notify_all()
+
+    @contextmanager
+    def running(self) -> Iterator[Nudge]:
+        """Send and listen until the block ends."""
+        threads = [
+            threading.Thread(target=self._send, name="nudge-send", daemon=True),
+            threading.Thread(target=self._listen, name="nudge-listen", daemon=True),
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield self
+        finally:
+            self._stop.set()
+            self._to_send.set()
+            self._tell()
+            for thread in threads:
+                thread.join(timeout=5)
+
+    def _connect(self) -> psycopg.Connection:
+        return psycopg.connect(
+            self._url, autocommit=True, connect_timeout=5, prepare_threshold=None
+        )
+
+    def _send(self) -> None:
+        while not self._stop.is_set():
+            try:
+                with self._connect() as connection:
+                    while not self._stop.is_set():
+                        self._to_send.wait()
+                        self._to_send.clear()
+                        connection.execute(f"notify {CHANNEL}".encode())
+                        self._stop.wait(LEAST_GAP_SECONDS)
+            except psycopg.Error:
+                log.debug("hints are not sent; others will poll", exc_info=True)
+                self._stop.wait(RECONNECT_SECONDS)
+
+    def _listen(self) -> None:
+        while not self._stop.is_set():
+            try:
+                with self._connect() as connection:
+                    connection.execute(f"listen {CHANNEL}".encode())
+                    while not self._stop.is_set():
+                        for _ in connection.notifies(timeout=0.5, stop_after=1):
+                            self._tell()
+            except psycopg.Error:
+                log.debug("hints are not heard; this process polls", exc_info=True)
+                self._stop.wait(RECONNECT_SECONDS)

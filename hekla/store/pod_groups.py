@@ -1,0 +1,257 @@
+"""Pod groups: the spec is the controller's, ``scheduling`` is the scheduler's word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+from sqlalchemy import delete, insert, select, text, tuple_, update
+from sqlalchemy.exc import IntegrityError
+
+from hekla.api.pod_group import PodGroup, PodGroupSpec, PodGroupStatus
+from hekla.domain import names
+from hekla.domain.errors import AlreadyExistsError, NotFoundError
+from hekla.domain.names import Key
+from hekla.domain.phases import PodGroupPhase
+from hekla.store import feed, jobs, work
+from hekla.store.database import Session
+from hekla.store.jobs import Place
+from hekla.store.objects import metadata, to_json, to_text
+from hekla.store.schema import PodGroupRow
+
+KIND: Final = "pod_group"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGroup:
+    """A pod group, and the job it belongs to."""
+
+    uid: UUID
+    group: PodGroup
+    version: int
+    job_uid: UUID | None
+    phase: PodGroupPhase
+    created_at: datetime
+
+
+def make(
+    session: Session,
+    key: Key,
+    spec: PodGroupSpec,
+    *,
+    job: UUID | None,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    created_at: datetime | None = None,
+) -> StoredGroup:
+    """Store a new group, in the phase Pending.
+
+    Raises:
+        AlreadyExistsError: a group of that name exists.
+    """
+    values: dict[str, Any] = {
+        "uid": uuid4(),
+        "namespace": key.namespace,
+        "name": key.name,
+        "job_uid": job,
+        "labels": dict(labels),
+        "annotations": dict(annotations),
+        "spec": to_json(spec),
+        "queue": spec.queue,
+    }
+    if created_at is not None:
+        values["created_at"] = created_at
+    try:
+        with session.begin_nested():
+            row = session.scalars(
+                insert(PodGroupRow).values(values).returning(PodGroupRow)
+            ).one()
+    except IntegrityError as error:
+        if getattr(error.orig, "sqlstate", None) != "23505":
+            raise
+        raise AlreadyExistsError(f"pod group {key} exists already") from error
+    feed.record(session, feed.Change(KIND, str(row.uid), row.version, feed.ADDED))
+    return _to_stored(row)
+
+
+def reshape(session: Session, stored: StoredGroup, spec: PodGroupSpec) -> None:
+    """Give a group a new spec; nothing happens if it is the old one."""
+    if to_json(spec) == to_json(stored.group.spec):
+        return
+    version = session.scalars(
+        update(PodGroupRow)
+        .where(PodGroupRow.uid == stored.uid)
+        .values(
+            spec=to_json(spec),
+            queue=spec.queue,
+            version=PodGroupRow.version + 1,
+            generation=PodGroupRow.generation + 1,
+        )
+        .returning(PodGroupRow.version)
+    ).one_or_none()
+    if version is not None:
+        feed.record(session, feed.Change(KIND, str(stored.uid), version, feed.MODIFIED))
+
+
+def remove(session: Session, uid: UUID) -> None:
+    """Delete a group; watchers get its last state. Nothing happens if it is gone."""
+    row = session.scalars(
+        delete(PodGroupRow).where(PodGroupRow.uid == uid).returning(PodGroupRow)
+    ).one_or_none()
+    if row is not None:
+        last = to_json(_to_group(row))
+        feed.record(session, feed.Change(KIND, str(uid), row.version + 1, feed.DELETED, last))
+
+
+def get(session: Session, key: Key) -> StoredGroup:
+    """The group of that name.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    row = session.scalars(
+        select(PodGroupRow).where(
+            PodGroupRow.namespace == key.namespace, PodGroupRow.name == key.name
+        )
+    ).one_or_none()
+    if row is None:
+        raise NotFoundError(f"pod group {key} does not exist")
+    return _to_stored(row)
+
+
+def of_job(session: Session, job: UUID) -> StoredGroup | None:
+    """A job's group, if it has one now."""
+    row = session.scalars(select(PodGroupRow).where(PodGroupRow.job_uid == job)).one_or_none()
+    return None if row is None else _to_stored(row)
+
+
+def load(session: Session, uids: Sequence[str] | None) -> Mapping[str, PodGroup]:
+    """Groups by uid: those named that exist, or all. For the feed's reader."""
+    statement = select(PodGroupRow)
+    if uids is not None:
+        statement = statement.where(PodGroupRow.uid.in_([UUID(uid) for uid in uids]))
+    return {str(row.uid): _to_group(row) for row in session.scalars(statement)}
+
+
+def page(
+    session: Session,
+    *,
+    namespace: str = "",
+    queue: str = "",
+    after: Place | None = None,
+    limit: int,
+) -> Sequence[StoredGroup]:
+    """Groups from the oldest to the newest, at most ``limit`` after ``after``."""
+    statement = (
+        select(PodGroupRow).order_by(PodGroupRow.created_at, PodGroupRow.uid).limit(limit)
+    )
+    if namespace:
+        statement = statement.where(PodGroupRow.namespace == namespace)
+    if queue:
+        statement = statement.where(PodGroupRow.queue == queue)
+    if after is not None:
+        statement = statement.where(
+            tuple_(PodGroupRow.created_at, PodGroupRow.uid) > tuple(after)
+        )
+    return [_to_stored(row) for row in session.scalars(statement)]
+
+
+_SCHEDULED = text("""
+    with said as (
+        select * from jsonb_to_recordset(cast(:rows as jsonb)) as s(uid uuid, status jsonb)
+    ),
+    locked as (
+        select g.uid, g.phase from pod_group g join said on said.uid = g.uid
+         where g.scheduling_version <= :epoch
+           and g.scheduling is distinct from said.status
+         order by g.uid for update of g
+    )
+    update pod_group g
+       set scheduling = said.status, phase = coalesce(said.status ->> 'phase', g.phase),
+           scheduling_version = :epoch, version = g.version + 1
+      from said join locked on locked.uid = said.uid
+     where g.uid = said.uid
+    returning g.uid, g.version, g.job_uid, g.phase <> locked.phase as moved
+""")
+
+
+def report(
+    session: Session, epoch: int, statuses: Mapping[UUID, PodGroupStatus]
+) -> Sequence[UUID]:
+    """Store what the scheduler of ``epoch`` said; return the uids of groups that are gone.
+
+    The latest word on a group wins; jobs are woken when their group's phase moved.
+    """
+    rows = [{"uid": str(uid), "status": to_json(status)} for uid, status in statuses.items()]
+    changed = session.execute(_SCHEDULED, {"rows": to_text(rows), "epoch": epoch}).all()
+    feed.record(
+        session,
+        *[feed.Change(KIND, str(row.uid), row.version, feed.MODIFIED) for row in changed],
+    )
+    moved = [str(row.job_uid) for row in changed if row.moved and row.job_uid is not None]
+    work.wake(session, jobs.KIND, *sorted(moved))
+    known = session.scalars(
+        select(PodGroupRow.uid).where(PodGroupRow.uid.in_(list(statuses)))
+    ).all()
+    return sorted(set(statuses) - set(known))
+
+
+def counts_by_queue(session: Session) -> Mapping[str, Mapping[str, int]]:
+    """How many groups each queue has in each phase."""
+    found: dict[str, dict[str, int]] = {}
+    rows = session.execute(text("select queue, phase, count(*) from pod_group group by 1, 2"))
+    for queue, phase, count in rows:
+        found.setdefault(queue, {})[phase] = int(count)
+    return found
+
+
+def _to_stored(row: PodGroupRow) -> StoredGroup:
+    return StoredGroup(
+        uid=row.uid,
+        group=_to_group(row),
+        version=row.version,
+        job_uid=row.job_uid,
+        phase=PodGroupPhase(row.phase),
+        created_at=row.created_at,
+    )
+
+
+def _to_group(row: PodGroupRow) -> PodGroup:
+    return PodGroup.model_validate(
+        {
+            "apiVersion": names.SCHEDULING_API_VERSION,
+            "kind": "PodGroup",
+            "metadata": metadata(
+                uid=row.uid,
+                namespace=row.namespace,
+                name=row.name,
+                version=row.version,
+                generation=row.generation,
+                labels=row.labels,
+                annotations=row.annotations,
+                created_at=row.created_at,
+                owners=_owners(row),
+            ),
+            "spec": row.spec,
+            "status": {"phase": row.phase} | row.scheduling,
+        }
+    )
+
+
+def _owners(row: PodGroupRow) -> Sequence[Mapping[str, Any]]:
+    if row.job_uid is None:
+        return ()
+    return (
+        {
+            "apiVersion": names.JOB_API_VERSION,
+            "kind": "Job",
+            # The group's name is the job's and its uid.
+            "name": row.name.removesuffix(f"-{row.job_uid}"),
+            "uid": str(row.job_uid),
+            "controller": True,
+            "blockOwnerDeletion": True,
+        },
+    )

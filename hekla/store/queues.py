@@ -1,0 +1,209 @@
+"""Queues. Counts in their status are an aggregate of pod groups, added by who shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+from uuid import UUID, uuid4
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as insert_unless
+from sqlalchemy.exc import IntegrityError
+
+from hekla.api.queue import Queue
+from hekla.domain import names
+from hekla.domain.errors import AlreadyExistsError, NotFoundError, PreconditionError
+from hekla.domain.phases import QueueState
+from hekla.store import feed, jobs, pod_groups
+from hekla.store.database import Session
+from hekla.store.objects import metadata, to_json
+from hekla.store.schema import QueueRow
+
+KIND: Final = "queue"
+
+
+def make_well_known(session: Session) -> None:
+    """Make the queues ``root`` and ``default`` unless they are there."""
+    for name, reclaimable, parent in (
+        (names.ROOT_QUEUE, False, ""),
+        (names.DEFAULT_QUEUE, True, names.ROOT_QUEUE),
+    ):
+        row = session.scalars(
+            insert_unless(QueueRow)
+            .values(
+                uid=uuid4(),
+                name=name,
+                parent=parent,
+                spec={
+                    "weight": 1,
+                    "reclaimable": reclaimable,
+                    "dequeueStrategy": "traverse",
+                    **({"parent": parent} if parent else {}),
+                },
+            )
+            .on_conflict_do_nothing(index_elements=["name"])
+            .returning(QueueRow)
+        ).one_or_none()
+        if row is not None:
+            feed.record(session, feed.Change(KIND, str(row.uid), row.version, feed.ADDED))
+
+
+def make(session: Session, queue: Queue, *, uid: UUID) -> Queue:
+    """Store an admitted queue, open.
+
+    Raises:
+        AlreadyExistsError: a queue of that name exists.
+    """
+    statement = insert(QueueRow).values(
+        uid=uid,
+        name=queue.metadata.name,
+        labels=queue.metadata.labels or {},
+        annotations=queue.metadata.annotations or {},
+        spec=to_json(queue.spec),
+        parent=queue.spec.parent or names.ROOT_QUEUE,
+    )
+    try:
+        with session.begin_nested():
+            row = session.scalars(statement.returning(QueueRow)).one()
+    except IntegrityError as error:
+        if getattr(error.orig, "sqlstate", None) != "23505":
+            raise
+        raise AlreadyExistsError(f"queue {queue.metadata.name} exists already") from error
+    feed.record(session, feed.Change(KIND, str(row.uid), row.version, feed.ADDED))
+    return _to_queue(row)
+
+
+def get(session: Session, name: str) -> Queue:
+    """The queue of that name.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    return _to_queue(_row(session, name))
+
+
+def get_by_uid(session: Session, uid: UUID) -> Queue:
+    """The queue of that uid.
+
+    Raises:
+        NotFoundError: it is gone, or never was.
+    """
+    row = session.get(QueueRow, uid, populate_existing=True)
+    if row is None:
+        raise NotFoundError(f"queue {uid} does not exist")
+    return _to_queue(row)
+
+
+def children(session: Session, name: str) -> Sequence[str]:
+    """Names of the queues directly below ``name``."""
+    return session.scalars(
+        select(QueueRow.name).where(QueueRow.parent == name).order_by(QueueRow.name)
+    ).all()
+
+
+def page(session: Session, *, after: str = "", limit: int) -> Sequence[Queue]:
+    """Queues by name, at most ``limit`` after the one named ``after``."""
+    statement = (
+        select(QueueRow).where(QueueRow.name > after).order_by(QueueRow.name).limit(limit)
+    )
+    return [_to_queue(row) for row in session.scalars(statement)]
+
+
+def load(session: Session, uids: Sequence[str] | None) -> Mapping[str, Queue]:
+    """Queues by uid: those named that exist, or all. For the feed's reader."""
+    statement = select(QueueRow)
+    if uids is not None:
+        statement = statement.where(QueueRow.uid.in_([UUID(uid) for uid in uids]))
+    return {str(row.uid): _to_queue(row) for row in session.scalars(statement)}
+
+
+def change(
+    session: Session, name: str, *, queue: Queue | None = None, state: QueueState | None = None
+) -> Queue:
+    """Give a queue an admitted new spec, or a new state.
+
+    Raises:
+        NotFoundError: there is none of that name.
+    """
+    row = session.scalars(
+        select(QueueRow).where(QueueRow.name == name).with_for_update()
+    ).one_or_none()
+    if row is None:
+        raise NotFoundError(f"queue {name} does not exist")
+    values: dict[str, object] = {}
+    if queue is not None:
+        spec = to_json(queue.spec)
+        values = {
+            "spec": spec,
+            "parent": queue.spec.parent or row.parent,
+            "labels": queue.metadata.labels or {},
+            "annotations": queue.metadata.annotations or {},
+            "generation": row.generation + (1 if spec != row.spec else 0),
+        }
+    if state is not None:
+        values["state"] = state.value
+    if all(getattr(row, column) == value for column, value in values.items()):
+        return _to_queue(row)
+    changed = session.scalars(
+        update(QueueRow)
+        .where(QueueRow.uid == row.uid)
+        .values(**values, version=QueueRow.version + 1)
+        .returning(QueueRow)
+        .execution_options(populate_existing=True)
+    ).one()
+    feed.record(session, feed.Change(KIND, str(changed.uid), changed.version, feed.MODIFIED))
+    return _to_queue(changed)
+
+
+def remove(session: Session, name: str) -> None:
+    """Delete a queue that nothing uses; watchers get its last state.
+
+    Raises:
+        NotFoundError: there is none of that name.
+        PreconditionError: it is root or default, has children, or jobs wait or run in it.
+    """
+    row = session.scalars(
+        select(QueueRow).where(QueueRow.name == name).with_for_update()
+    ).one_or_none()
+    if row is None:
+        raise NotFoundError(f"queue {name} does not exist")
+    if name in (names.ROOT_QUEUE, names.DEFAULT_QUEUE):
+        raise PreconditionError(f"queue {name} is always there and cannot be deleted")
+    below = children(session, name)
+    if below:
+        raise PreconditionError(f"queue {name} has the children {', '.join(below)}")
+    if jobs.exists_live_in_queue(session, name) or pod_groups.page(
+        session, queue=name, limit=1
+    ):
+        raise PreconditionError(f"queue {name} has jobs that wait or run; delete them first")
+    last = to_json(_to_queue(row))
+    session.execute(delete(QueueRow).where(QueueRow.uid == row.uid))
+    change = feed.Change(KIND, str(row.uid), row.version + 1, feed.DELETED, last)
+    feed.record(session, change)
+
+
+def _row(session: Session, name: str) -> QueueRow:
+    row = session.scalars(select(QueueRow).where(QueueRow.name == name)).one_or_none()
+    if row is None:
+        raise NotFoundError(f"queue {name} does not exist")
+    return row
+
+
+def _to_queue(row: QueueRow) -> Queue:
+    return Queue.model_validate(
+        {
+            "apiVersion": names.SCHEDULING_API_VERSION,
+            "kind": "Queue",
+            "metadata": metadata(
+                uid=row.uid,
+                name=row.name,
+                version=row.version,
+                generation=row.generation,
+                labels=row.labels,
+                annotations=row.annotations,
+                created_at=row.created_at,
+            ),
+            "spec": row.spec,
+            "status": {"state": row.state},
+        }
+    )

@@ -1,0 +1,160 @@
+"""Triggers: what a job's policies have reacted to, so that each event counts once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import text
+
+from hekla.domain.attempt import Outcome
+from hekla.domain.phases import JobAction, JobEvent
+from hekla.domain.trigger import Trigger, TriggerState
+from hekla.store.database import Session
+from hekla.store.objects import to_text
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A trigger, and how the attempt it is about fares now."""
+
+    trigger: Trigger
+    attempt_phase: str | None
+    attempt_outcome: Outcome | None
+    attempt_doomed: bool
+    replaced: bool
+    """A newer attempt of the same index is running or has succeeded."""
+
+
+_OF_JOB = text("""
+    select t.version, t.scope, t.event, t.state, t.action, t.due_at, t.task, t.index,
+           a.phase, a.outcome, a.doomed is not null as doomed,
+           exists (select from attempt n
+                    where n.job_uid = t.job_uid and n.task = t.task and n.index = t.index
+                      and n.current and n.uid::text <> t.scope
+                      and (n.phase = 'Running' or n.outcome = 'Succeeded')) as replaced
+      from trigger t
+      left join attempt a on a.uid::text = t.scope
+     where t.job_uid = :job and t.version = :version
+       and (t.state = 'armed' or t.index is null)
+     order by t.due_at nulls last, t.scope, t.event
+     limit :limit
+""")
+
+
+def of_job(session: Session, job: UUID, *, version: int, limit: int) -> Sequence[Watched]:
+    """The triggers of a version that are armed, and all of its tasks and of the job."""
+    rows = session.execute(_OF_JOB, {"job": job, "version": version, "limit": limit})
+    return [
+        Watched(
+            trigger=Trigger(
+                version=row.version,
+                scope=row.scope,
+                event=JobEvent(row.event),
+                state=TriggerState(row.state),
+                action=JobAction(row.action),
+                due_at=row.due_at,
+                task=row.task,
+                index=row[7],
+            ),
+            attempt_phase=row.phase,
+            attempt_outcome=None if row.outcome is None else Outcome(row.outcome),
+            attempt_doomed=bool(row.doomed),
+            replaced=row.replaced,
+        )
+        for row in rows
+    ]
+
+
+_PUT = text("""
+    insert into trigger (job_uid, version, scope, event, state, action, due_at, task, index)
+    select :job, version, scope, event, state, action, due_at, task, index
+      from jsonb_to_recordset(cast(:rows as jsonb))
+           as t(version int, scope text, event text, state text, action text,
+                due_at timestamptz, task text, index int)
+    on conflict (job_uid, version, scope, event) do update
+       set state = excluded.state, action = excluded.action, due_at = excluded.due_at
+     where trigger.state in ('new', 'armed')
+""")
+
+
+def put(session: Session, job: UUID, triggers: Sequence[Trigger]) -> None:
+    """Write triggers; one that has fired or was cancelled stays so."""
+    if not triggers:
+        return
+    rows = [
+        {
+            "version": trigger.version,
+            "scope": trigger.scope,
+            "event": trigger.event,
+            "state": trigger.state,
+            "action": trigger.action,
+            "due_at": trigger.due_at,
+            "task": trigger.task,
+            "index": trigger.index,
+        }
+        for trigger in triggers
+    ]
+    session.execute(_PUT, {"job": job, "rows": to_text(rows)})
+
+
+def reset_tasks(session: Session, job: UUID, tasks: Sequence[str]) -> None:
+    """Forget the events of tasks that begin a new run, so that they may happen again."""
+    if tasks:
+        session.execute(
+            text("delete from trigger where job_uid = :job and task = any(:tasks)"),
+            {"job": job, "tasks": list(tasks)},
+        )
+
+
+def carry(session: Session, job: UUID, *, before: int, version: int) -> None:
+    """Keep what tasks have fired over a resume: what succeeded stays so, and is no news."""
+    session.execute(
+        text(
+            "update trigger set version = :version where job_uid = :job"
+            " and version = :before and state = 'fired' and index is null and task <> ''"
+        ),
+        {"job": job, "before": before, "version": version},
+    )
+
+
+def cancel_armed(session: Session, job: UUID) -> None:
+    """Stop every timer of a job."""
+    session.execute(
+        text(
+            "update trigger set state = 'cancelled', due_at = null"
+            " where job_uid = :job and state = 'armed'"
+        ),
+        {"job": job},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An attempt that is pending and for which no timer was set."""
+
+    uid: UUID
+    task: str
+    index: int
+    seconds: float
+    """For how long it has been pending."""
+
+
+def pending_unarmed(
+    session: Session, job: UUID, *, version: int, tasks: Sequence[str], limit: int
+) -> Sequence[Waiting]:
+    """Pending attempts of ``tasks`` without a PodPending trigger of ``version``."""
+    rows = session.execute(
+        text(
+            "select uid, task, index,"
+            " extract(epoch from clock_timestamp() - created_at)::float8 from attempt a"
+            " where job_uid = :job and current and outcome is null and doomed is null"
+            " and phase = 'Pending' and task = any(:tasks) and not exists ("
+            "   select from trigger t where t.job_uid = a.job_uid and t.version = :version"
+            "   and t.scope = a.uid::text and t.event = 'PodPending')"
+            " order by created_at, uid limit :limit"
+        ),
+        {"job": job, "version": version, "tasks": list(tasks), "limit": limit},
+    )
+    return [Waiting(*row) for row in rows]
