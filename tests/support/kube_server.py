@@ -1,0 +1,464 @@
+"""A scripted API server over a real socket.
+
+It keeps objects in memory under one resource version, serves lists in pages and watches with
+resume and 410, and does to the next matching requests what a test said by ``on``: answers
+something else, stalls, hangs up before or after the effect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import ssl
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import orjson
+from aiohttp import web
+
+
+class Where(NamedTuple):
+    """What a path is about."""
+
+    root: str
+    namespace: str | None
+    plural: str
+    name: str | None
+    part: str | None
+
+
+def where(path: str) -> Where:
+    """Take a path apart: ``/api/v1/namespaces/ns/pods/name/status``."""
+    pieces = path.strip("/").split("/")
+    skip = 2 if pieces[0] == "api" else 3
+    root, rest = "/" + "/".join(pieces[:skip]), pieces[skip:]
+    namespace = None
+    if rest[0] == "namespaces" and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    rest += [""] * (3 - len(rest))
+    return Where(root, namespace, rest[0], rest[1] or None, rest[2] or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client asked."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: Any
+
+
+@dataclass(slots=True)
+class Script:
+    """What happens to the next ``times`` requests that match."""
+
+    matches: Callable[[Request], bool]
+    times: int = 1
+    status: int | None = None
+    """Answer this in place of what would be answered."""
+    reason: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    effect: bool = True
+    """Whether the request has its effect."""
+    stall: float = 0.0
+    """Seconds that the answer takes, after the effect."""
+    hang_up: bool = False
+    """Close the connection in place of an answer."""
+
+
+class Event(NamedTuple):
+    version: int
+    place: Where
+    line: bytes
+
+
+class RefusedError(Exception):
+    def __init__(self, status: int, reason: str, message: str = "") -> None:
+        super().__init__(message or reason)
+        self.status = status
+        self.reason = reason
+
+
+class KubeServer:
+    """Runs in a thread of its own until the end of the ``with`` block."""
+
+    def __init__(self, *, tls: tuple[Path, Path] | None = None, client_ca: Path | None = None):
+        self._tls = tls
+        self._client_ca = client_ca
+        self.port = 0
+        self.requests: list[Request] = []
+        self.logs: dict[str, list[bytes]] = {}
+        """Pieces by pod name."""
+        self.token: str | None = None
+        """The only bearer token let in, if there is one."""
+        self.bookmark_every: float | None = None
+        self._lock = threading.RLock()
+        self._objects: dict[str, dict[str, Any]] = {}
+        self._events: list[Event] = []
+        self._version = 100
+        self._compacted = 0
+        self._scripts: list[Script] = []
+        self._watchers: set[asyncio.Transport] = set()
+        self._transports: set[asyncio.Transport] = set()
+
+    # For tests, from any thread.
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
+
+    def kubeconfig(self, folder: Path, *, user: dict[str, Any] | None = None) -> str:
+        """Write a file that leads here, and return its path."""
+        cluster: dict[str, Any] = {"server": self.url}
+        if self._tls:
+            cluster["certificate-authority"] = str(self._tls[0])
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": "test", "user": user or {}}],
+        }
+        path = folder / "kubeconfig"
+        path.write_bytes(orjson.dumps(content))
+        return str(path)
+
+    def on(
+        self,
+        method: str,
+        part: str = "",
+        *,
+        only: Callable[[Request], bool] = lambda _: True,
+        **what: Any,
+    ) -> None:
+        """Script the next requests by ``method`` with ``part`` in their path."""
+        with self._lock:
+            self._scripts.append(
+                Script(
+                    lambda asked: asked.method == method and part in asked.path and only(asked),
+                    **what,
+                )
+            )
+
+    def put(self, path: str, item: dict[str, Any]) -> dict[str, Any]:
+        """Create or replace the object at ``path``, as somebody else would."""
+        with self._lock:
+            return self._store(path, copy.deepcopy(item))
+
+    def remove(self, path: str) -> None:
+        """Delete the object at ``path``, as somebody else would."""
+        with self._lock:
+            self._delete(path)
+
+    def object(self, path: str) -> dict[str, Any] | None:
+        with self._lock:
+            return copy.deepcopy(self._objects.get(path))
+
+    def seen(self, method: str, part: str = "", *, watch: bool = False) -> list[Request]:
+        """The requests so far; watches only if asked for."""
+        with self._lock:
+            return [
+                request
+                for request in self.requests
+                if request.method == method
+                and part in request.path
+                and ("watch" in request.query) == watch
+            ]
+
+    def compact(self) -> None:
+        """Forget all events: who wants to resume is too late from now on."""
+        with self._lock:
+            self._compacted = self._version
+            self._events.clear()
+
+    def cut_watches(self) -> None:
+        """Cut the connections of the watches of now."""
+        self._loop.call_soon_threadsafe(self._abort, self._watchers)
+
+    def cut_all(self) -> None:
+        """Cut every connection of now."""
+        self._loop.call_soon_threadsafe(self._abort, self._transports)
+
+    @property
+    def watching(self) -> int:
+        """How many watches there are."""
+        return len(self._watchers)
+
+    # Life.
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=[ready], daemon=True)
+        self._thread.start()
+        assert ready.wait(10)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join(10)
+
+    def _run(self, ready: threading.Event) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve(ready))
+
+    async def _serve(self, ready: threading.Event) -> None:
+        self._stopping = asyncio.Event()
+        self._changed = asyncio.Event()
+        runner = web.ServerRunner(
+            web.Server(self._handle, access_log=None), handler_cancellation=True
+        )
+        await runner.setup()
+        context = None
+        if self._tls:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(*self._tls)
+            if self._client_ca:
+                context.verify_mode = ssl.CERT_REQUIRED
+                context.load_verify_locations(self._client_ca)
+        await web.TCPSite(runner, "127.0.0.1", self.port, ssl_context=context).start()
+        self.port = runner.addresses[0][1]
+        ready.set()
+        await self._stopping.wait()
+        self._abort(self._transports)
+        await runner.cleanup()
+
+    def _abort(self, transports: set[asyncio.Transport]) -> None:
+        for transport in list(transports):
+            transport.abort()
+
+    # Serving, in the loop.
+
+    async def _handle(self, asked: web.BaseRequest) -> web.StreamResponse:
+        assert asked.transport is not None
+        self._transports.add(asked.transport)
+        body = await asked.read()
+        request = Request(
+            method=asked.method,
+            path=asked.path,
+            query=dict(asked.query),
+            headers=dict(asked.headers),
+            body=orjson.loads(body) if body else None,
+        )
+        with self._lock:
+            self.requests.append(request)
+            script = self._scripted(request)
+        try:
+            if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
+                raise RefusedError(401, "Unauthorized")
+            if "watch" in request.query and script.status is None:
+                return await self._watch(asked, request)
+            if request.path.endswith("/log") and script.status is None:
+                return await self._log(asked, request)
+            status, answer = 200, b""
+            if (script.effect and script.status is None) or (script.effect and script.hang_up):
+                with self._lock:
+                    status, answer = self._do(request)
+            if script.stall:
+                await asyncio.sleep(script.stall)
+            if script.hang_up:
+                asked.transport.abort()
+            if script.status is not None:
+                raise RefusedError(script.status, script.reason, "scripted")
+        except RefusedError as refused:
+            status, answer = refused.status, _status(refused)
+        return web.Response(
+            status=status, body=answer, content_type="application/json", headers=script.headers
+        )
+
+    def _scripted(self, request: Request) -> Script:
+        for script in self._scripts:
+            if script.matches(request):
+                script.times -= 1
+                if not script.times:
+                    self._scripts.remove(script)
+                return script
+        return Script(lambda _: True)
+
+    def _do(self, request: Request) -> tuple[int, bytes]:
+        place = where(request.path)
+        match request.method:
+            case "GET" if place.name is None:
+                return 200, self._list(place, request.query)
+            case "GET":
+                return 200, orjson.dumps(self._find(request.path))
+            case "POST" if place.part == "binding":
+                return self._bind(request, place)
+            case "POST":
+                name = request.body["metadata"].get("name") or f"generated-{self._version}"
+                path = f"{request.path}/{name}"
+                if path in self._objects:
+                    raise RefusedError(409, "AlreadyExists", f'"{name}" already exists')
+                return 201, orjson.dumps(self._store(path, request.body))
+            case "PATCH":
+                path = request.path.removesuffix("/status")
+                merged = _merged(self._find(path), request.body)
+                return 200, orjson.dumps(self._store(path, merged))
+            case "DELETE":
+                return self._remove(request)
+        raise RefusedError(405, "MethodNotAllowed")
+
+    def _find(self, path: str) -> dict[str, Any]:
+        if path not in self._objects:
+            raise RefusedError(404, "NotFound", f"{path} not found")
+        return self._objects[path]
+
+    def _bind(self, request: Request, place: Where) -> tuple[int, bytes]:
+        path = request.path.removesuffix("/binding")
+        pod = self._find(path)
+        uid = request.body["metadata"].get("uid")
+        if uid and uid != pod["metadata"]["uid"]:
+            raise RefusedError(409, "Conflict", "uid mismatch")
+        if pod.get("spec", {}).get("nodeName"):
+            raise RefusedError(
+                409, "Conflict", f"pod {place.name} is already assigned to a node"
+            )
+        node = request.body["target"]["name"]
+        self._store(path, _merged(pod, {"spec": {"nodeName": node}}))
+        return 201, orjson.dumps({"kind": "Status", "status": "Success"})
+
+    def _remove(self, request: Request) -> tuple[int, bytes]:
+        found = self._find(request.path)
+        uid = ((request.body or {}).get("preconditions") or {}).get("uid")
+        if uid and uid != found["metadata"]["uid"]:
+            raise RefusedError(409, "Conflict", "uid mismatch")
+        if found["metadata"].get("finalizers"):
+            mark = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+            return 200, orjson.dumps(self._store(request.path, _merged(found, mark)))
+        return 200, orjson.dumps(self._delete(request.path))
+
+    def _store(self, path: str, item: dict[str, Any]) -> dict[str, Any]:
+        self._version += 1
+        old = self._objects.get(path)
+        place = where(path)
+        metadata = item.setdefault("metadata", {})
+        metadata["name"] = place.name
+        if place.namespace:
+            metadata["namespace"] = place.namespace
+        metadata["uid"] = old["metadata"]["uid"] if old else str(uuid.uuid4())
+        metadata["resourceVersion"] = str(self._version)
+        self._objects[path] = item
+        self._tell("MODIFIED" if old else "ADDED", place, item)
+        return item
+
+    def _delete(self, path: str) -> dict[str, Any]:
+        item = self._objects.pop(path)
+        self._version += 1
+        item = _merged(item, {"metadata": {"resourceVersion": str(self._version)}})
+        self._tell("DELETED", where(path), item)
+        return item
+
+    def _tell(self, kind: str, place: Where, item: dict[str, Any]) -> None:
+        line = orjson.dumps({"type": kind, "object": item}) + b"\n"
+        self._events.append(Event(self._version, place, line))
+        if hasattr(self, "_changed"):
+            self._loop.call_soon_threadsafe(self._changed.set)
+
+    def _list(self, place: Where, query: dict[str, str]) -> bytes:
+        limit, after, version = int(query.get("limit") or 0), "", str(self._version)
+        if token := query.get("continue"):
+            version, _, after = token.partition("/")
+            if int(version) < self._compacted:
+                raise RefusedError(410, "Expired", "the list is too old to go on with")
+        paths = sorted(
+            path for path in self._objects if _within(where(path), place) and path > after
+        )
+        page = paths[:limit] if limit else paths
+        metadata = {"resourceVersion": version}
+        if len(page) < len(paths):
+            metadata["continue"] = f"{version}/{page[-1]}"
+        items = [self._objects[path] for path in page]
+        return orjson.dumps({"kind": "List", "metadata": metadata, "items": items})
+
+    async def _watch(self, asked: web.BaseRequest, request: Request) -> web.StreamResponse:
+        place, sent = where(request.path), int(request.query.get("resourceVersion") or 0)
+        assert asked.transport is not None
+        answer = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await answer.prepare(asked)
+        self._watchers.add(asked.transport)
+        try:
+            while True:
+                with self._lock:
+                    if sent < self._compacted:
+                        expired = {
+                            "type": "ERROR",
+                            "object": {"code": 410, "reason": "Expired"},
+                        }
+                        await answer.write(orjson.dumps(expired) + b"\n")
+                        return answer
+                    lines = list(self._since(sent, place))
+                    sent = self._version
+                    self._changed.clear()
+                if lines:
+                    await answer.write(b"".join(reversed(lines)))
+                try:
+                    await asyncio.wait_for(self._changed.wait(), self.bookmark_every)
+                except TimeoutError:
+                    mark = {"metadata": {"resourceVersion": str(sent)}}
+                    await answer.write(
+                        orjson.dumps({"type": "BOOKMARK", "object": mark}) + b"\n"
+                    )
+        finally:
+            self._watchers.discard(asked.transport)
+
+    def _since(self, sent: int, place: Where) -> Iterator[bytes]:
+        """Lines of newer events, the newest first."""
+        newer = takewhile(lambda event: event.version > sent, reversed(self._events))
+        return (event.line for event in newer if _within(event.place, place))
+
+    async def _log(self, asked: web.BaseRequest, request: Request) -> web.StreamResponse:
+        name = where(request.path).name or ""
+        if name not in self.logs:
+            raise RefusedError(404, "NotFound", f"pods {name!r} not found")
+        answer = web.StreamResponse(headers={"Content-Type": "text/plain"})
+        await answer.prepare(asked)
+        for piece in self.logs[name]:
+            await answer.write(piece)
+        if request.query.get("follow"):
+            await self._stopping.wait()
+        return answer
+
+
+def _within(one: Where, asked: Where) -> bool:
+    return (one.root, one.plural) == (asked.root, asked.plural) and (
+        asked.namespace in {None, one.namespace}
+    )
+
+
+def _merged(item: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(item)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict) and isinstance(merged.get(key), dict):
+            merged[key] = _merged(merged[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _status(refused: RefusedError) -> bytes:
+    return orjson.dumps(
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "status": "Failure",
+            "code": refused.status,
+            "reason": refused.reason,
+            "message": str(refused),
+        }
+    )
