@@ -74,6 +74,7 @@ def _server(host: str, port: int, ready: Mapping[str, Check]) -> ThreadingHTTPSe
     class Server(ThreadingHTTPServer):
         daemon_threads = True
         block_on_close = False
+        request_queue_size = 128
         address_family = AF_INET6 if ":" in host else AddressFamily.AF_INET
 
         def handle_error(self, request: Any, client_address: Any) -> None:

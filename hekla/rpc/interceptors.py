@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError
 
-from hekla.domain.errors import InvalidError
+from hekla.domain.errors import InvalidError, UnavailableError
 from hekla.rpc.errors import code_of, end_call
-from hekla.rpc.streams import Streams
+from hekla.rpc.streams import Streams, on_threads
 from hekla.telemetry import metrics
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -42,7 +43,13 @@ class Surround(grpc.ServerInterceptor):
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
+        self._conversing = ThreadPoolExecutor(2, thread_name_prefix="conversing")
         self._without_deadline: set[str] = set()
+
+    def shutdown(self) -> None:
+        """Let go of the threads, once the server has stopped."""
+        self._conversing.shutdown(wait=False)
+        self._streams.threads.shutdown(wait=False)
 
     def intercept_service(
         self,
@@ -53,7 +60,7 @@ class Surround(grpc.ServerInterceptor):
         handler = continuation(handler_call_details)
         method = handler_call_details.method
         if handler is None or method.startswith(OWN_ERRORS):
-            return handler
+            return self._apart(handler)
         name = method.removeprefix("/")
         if handler.unary_unary is not None:
             return grpc.unary_unary_rpc_method_handler(
@@ -69,6 +76,20 @@ class Surround(grpc.ServerInterceptor):
             )
         raise TypeError(f"{name} streams requests, which no method of ours does")
 
+    def _apart(self, handler: Handler | None) -> Handler | None:
+        """``handler``, on threads of its own if it converses, as reflection does."""
+        if handler is None or handler.stream_stream is None:
+            return handler
+        behaviour = handler.stream_stream
+
+        def call(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+            return behaviour(requests, context)
+
+        on_threads(call, self._conversing)
+        return grpc.stream_stream_rpc_method_handler(
+            call, handler.request_deserializer, handler.response_serializer
+        )
+
     def _unary(self, behaviour: Unary, method: str) -> Unary:
         def call(request: Any, context: grpc.ServicerContext) -> Any:
             started = time.perf_counter()
@@ -76,6 +97,8 @@ class Surround(grpc.ServerInterceptor):
             try:
                 if isinstance(request, Malformed):
                     end_call(context, request.error, method)
+                if not context.is_active():
+                    end_call(context, UnavailableError("nobody waits any more"), method)
                 return _guarded(behaviour, request, context, method)
             finally:
                 metrics.rpc_seconds.labels(method).observe(time.perf_counter() - started)
@@ -94,7 +117,7 @@ class Surround(grpc.ServerInterceptor):
             finally:
                 _count(context, method)
 
-        self._streams.claim_threads(call)
+        on_threads(call, self._streams.threads)
         return call
 
     def _note_deadline(self, context: grpc.ServicerContext, method: str) -> None:

@@ -16,7 +16,7 @@ from grpc_reflection.v1alpha import reflection
 from hekla import lifecycle
 from hekla.rpc.interceptors import Surround
 from hekla.rpc.listen import UNIX, ListenError, require_free
-from hekla.rpc.streams import STALL_LOOK, Streams
+from hekla.rpc.streams import Streams
 
 LARGEST_MESSAGE: Final = 16 * 2**20
 STREAM_PERMITS: Final = 256
@@ -68,9 +68,10 @@ def serving(
         ListenError: nothing can listen on ``listen``.
     """
     streams = Streams(stream_permits, stall_timeout)
+    surround = Surround(streams)
     server = grpc.server(
         ThreadPoolExecutor(threads, thread_name_prefix="rpc"),
-        interceptors=[Surround(streams)],
+        interceptors=[surround],
         options=_OPTIONS,
     )
     status = health.HealthServicer()
@@ -83,13 +84,14 @@ def serving(
     server.start()
     for service in ("", *services):
         status.set(service, health_pb2.HealthCheckResponse.SERVING)
-    with lifecycle.repeating("stalled-streams", streams.cancel_stalled, idle=STALL_LOOK):
+    with lifecycle.repeating("stalled-streams", streams.cancel_stalled, idle=stall_timeout / 8):
         try:
             yield running
         finally:
             status.enter_graceful_shutdown()
-            streams.close(min(CLOSE_TIMEOUT, max(drain_timeout, timedelta(milliseconds=100))))
+            streams.close(CLOSE_TIMEOUT)
             server.stop(drain_timeout.total_seconds()).wait()
+            surround.shutdown()
 
 
 def _bind(server: grpc.Server, listen: str) -> Server:

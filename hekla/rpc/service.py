@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 import grpc
 
@@ -24,6 +26,8 @@ from hekla.rpc.http import Check, probes
 from hekla.rpc.listen import ListenError, require_local
 from hekla.rpc.server import Server, serving
 from hekla.telemetry import configure_logging
+
+STUCK_AFTER: Final = timedelta(seconds=1)
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +84,7 @@ def run(name: str, cls: type[Settings], main: Callable[[Settings], None]) -> Non
         sys.stderr.write(f"hekla {name}: {line}\n")
         raise SystemExit(1) from None
     log.info("stopped")
+    _leave()
 
 
 @contextmanager
@@ -110,6 +115,19 @@ def listening(
         )
         log.info("serving", extra={"listen": server.address, "http_listen": http.address})
         yield server
+
+
+def _leave() -> None:
+    """Exit even if a call that was cut off blocks its thread: it would be waited for."""
+    deadline = time.monotonic() + STUCK_AFTER.total_seconds()
+    for thread in threading.enumerate():
+        if thread.daemon or thread is threading.current_thread():
+            continue
+        thread.join(max(0, deadline - time.monotonic()))
+        if thread.is_alive():
+            log.warning("thread is stuck", extra={"thread": thread.name})
+            logging.shutdown()
+            os._exit(0)
 
 
 def _check_failpoints() -> None:

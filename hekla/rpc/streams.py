@@ -22,7 +22,6 @@ import grpc
 from hekla.domain.errors import ExhaustedError, UnavailableError
 from hekla.telemetry import metrics
 
-STALL_LOOK: Final = timedelta(seconds=5)
 RETRY_AFTER: Final = timedelta(seconds=5)
 _REFUSING: Final = 8  # threads beyond the permits, which tell callers that there are no more
 
@@ -78,20 +77,21 @@ class _Once:
             self._callback()
 
 
+def on_threads(behaviour: Callable[..., Any], threads: ThreadPoolExecutor) -> None:
+    """Have gRPC run ``behaviour`` on ``threads`` instead of the server's."""
+    cast("Any", behaviour).experimental_thread_pool = threads
+
+
 class Streams:
     """The streams of one server."""
 
     def __init__(self, permits: int, stall_timeout: timedelta) -> None:
         self._permits = permits
         self._stall_timeout = stall_timeout
-        self._threads = ThreadPoolExecutor(permits + _REFUSING, thread_name_prefix="stream")
+        self.threads = ThreadPoolExecutor(permits + _REFUSING, thread_name_prefix="stream")
         self._changed = threading.Condition()
         self._open: set[StreamContext] = set()
         self._closing = False
-
-    def claim_threads(self, behaviour: Callable[..., Any]) -> None:
-        """Have gRPC run ``behaviour`` on the threads of streams."""
-        cast("Any", behaviour).experimental_thread_pool = self._threads
 
     def run(
         self,
@@ -136,7 +136,6 @@ class Streams:
         for stream in left:
             log.warning("stream does not end", extra={"method": stream.method})
             stream.cancel()
-        self._threads.shutdown(wait=False)
 
     def cancel_stalled(self) -> bool:
         """Cancel the streams whose clients have not read for too long; always idle after."""

@@ -55,10 +55,15 @@ def _dumps(line: Mapping[str, Any]) -> str:
 
 
 def configure_logging(service: str, level: str = "INFO") -> None:
-    """Send everything that is logged, warned of or uncaught to stderr as JSON lines."""
+    """Send everything that is logged, warned of or uncaught to stderr as JSON lines.
+
+    ``level`` holds for our own loggers; of what we stand on, only warnings are of use.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter(service))
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    for ours in ("hekla", "services"):
+        logging.getLogger(ours).setLevel(level)
     logging.captureWarnings(capture=True)
     sys.excepthook = lambda kind, error, trace: logging.getLogger("hekla").critical(
         "uncaught", exc_info=(kind, error, trace)
