@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from uuid import UUID
 
+from hekla.domain.attempt import Outcome
 from hekla.domain.phases import JobAction, JobEvent
 
 
@@ -43,3 +45,26 @@ class Command:
     index: int | None = None
     reason: str = ""
     message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A trigger, and how the attempt it is about fares now."""
+
+    trigger: Trigger
+    attempt_phase: str | None
+    attempt_outcome: Outcome | None
+    attempt_doomed: bool
+    replaced: bool
+    """A newer attempt of the same index is running or has succeeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An attempt that is pending and for which no timer was set."""
+
+    uid: UUID
+    task: str
+    index: int
+    seconds: float
+    """For how long it has been pending."""

@@ -33,7 +33,8 @@ _COUNTS = text("""
                 when outcome is not null then 'Over'
                 when phase = 'Pending' and pod_uid is null then 'Planned'
                 else phase end as state,
-           count(*), count(*) filter (where gone_at is null) as present
+           count(*), count(*) filter (where gone_at is null) as present,
+           coalesce(sum(restarts) filter (where outcome is null), 0) as restarts
       from attempt
      where job_uid = :job and (current or gone_at is null)
      group by 1, 2
@@ -47,16 +48,20 @@ class Counts(NamedTuple):
     """Planned, Pending, Running, Succeeded, Failed, Unknown, Terminating by task."""
     present: int
     """Pods that are there, or may be."""
+    restarts: Mapping[str, int]
+    """How often containers of a task's live pods were started again."""
 
 
 def counts(session: Session, job: UUID) -> Counts:
     """Count the newest attempt of each index, and pods on their way out."""
     by_task: dict[str, dict[str, int]] = defaultdict(dict)
+    restarts: dict[str, int] = defaultdict(int)
     present = 0
     for row in session.execute(_COUNTS, {"job": job}):
         by_task[row.task][row.state] = int(row[2])
         present += int(row.present)
-    return Counts(by_task, present)
+        restarts[row.task] += int(row.restarts)
+    return Counts(by_task, present, restarts)
 
 
 _MISSING = text("""

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, or_, select, tuple_, update
+from sqlalchemy import delete, func, insert, null, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from hekla.api.job import Job, JobStatus
@@ -41,6 +41,8 @@ class StoredJob:
     started_at: datetime | None
     finished_at: datetime | None
     deleting_at: datetime | None
+    wait: Mapping[str, str] | None
+    """Why the last act could not be done: ``reason`` and ``message``."""
 
     @property
     def key(self) -> Key:
@@ -209,6 +211,18 @@ def _lock(session: Session, stored: StoredJob) -> None:
         raise ConflictError(f"job {stored.key} changed since it was read")
 
 
+def set_wait(session: Session, uid: UUID, wait: Mapping[str, str] | None) -> None:
+    """Note why the last act could not be done, or that it could.
+
+    The next pass shows it; this alone is no change that anybody may see.
+    """
+    session.execute(
+        update(JobRow)
+        .where(JobRow.uid == uid, JobRow.wait.is_distinct_from(wait))
+        .values(wait=wait if wait is not None else null())
+    )
+
+
 def mark_deleting(session: Session, uid: UUID) -> StoredJob:
     """Have a job removed; it stays until its pods are gone. Repeating it changes nothing.
 
@@ -306,6 +320,7 @@ def _to_stored(row: JobRow) -> StoredJob:
         started_at=row.started_at,
         finished_at=row.finished_at,
         deleting_at=row.deleting_at,
+        wait=row.wait,
     )
 
 

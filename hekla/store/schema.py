@@ -108,6 +108,8 @@ class JobRow(Base):
     status: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
     counters: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
     """What the controller counts and the API does not show: evictions, resumes, …"""
+    wait: Mapped[JsonObject | None]
+    """What the last act was refused, as reason and message; empty when nothing was."""
     queue: Mapped[str]
     phase: Mapped[str] = mapped_column(server_default=JobPhase.PENDING.value)
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy import text
 
 from hekla.domain.attempt import Outcome
 from hekla.domain.phases import JobAction, JobEvent
-from hekla.domain.trigger import Trigger, TriggerState
+from hekla.domain.trigger import Trigger, TriggerState, Waiting, Watched
 from hekla.store.database import Session
 from hekla.store.objects import to_text
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """A trigger, and how the attempt it is about fares now."""
-
-    trigger: Trigger
-    attempt_phase: str | None
-    attempt_outcome: Outcome | None
-    attempt_doomed: bool
-    replaced: bool
-    """A newer attempt of the same index is running or has succeeded."""
-
 
 _OF_JOB = text("""
     select t.version, t.scope, t.event, t.state, t.action, t.due_at, t.task, t.index,
@@ -99,13 +85,23 @@ def put(session: Session, job: UUID, triggers: Sequence[Trigger]) -> None:
     session.execute(_PUT, {"job": job, "rows": to_text(rows)})
 
 
-def reset_tasks(session: Session, job: UUID, tasks: Sequence[str]) -> None:
-    """Forget the events of tasks that begin a new run, so that they may happen again."""
-    if tasks:
-        session.execute(
-            text("delete from trigger where job_uid = :job and task = any(:tasks)"),
-            {"job": job, "tasks": list(tasks)},
-        )
+def reset(session: Session, job: UUID, task: str, indices: range | None) -> None:
+    """Forget the events of a task, and of its pods at ``indices`` (all, if None).
+
+    They begin a new run, so that the events may happen again.
+    """
+    session.execute(
+        text(
+            "delete from trigger where job_uid = :job and task = :task and (index is null"
+            " or cast(:first as int) is null or index between :first and :last)"
+        ),
+        {
+            "job": job,
+            "task": task,
+            "first": None if indices is None else indices.start,
+            "last": None if indices is None else indices.stop - 1,
+        },
+    )
 
 
 def carry(session: Session, job: UUID, *, before: int, version: int) -> None:
@@ -128,17 +124,6 @@ def cancel_armed(session: Session, job: UUID) -> None:
         ),
         {"job": job},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """An attempt that is pending and for which no timer was set."""
-
-    uid: UUID
-    task: str
-    index: int
-    seconds: float
-    """For how long it has been pending."""
 
 
 def pending_unarmed(

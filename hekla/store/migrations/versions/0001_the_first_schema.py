@@ -118,6 +118,7 @@ def upgrade() -> None:
             server_default=sa.text("'{}'::jsonb"),
             nullable=False,
         ),
+        sa.Column("wait", postgresql.JSONB(astext_type=sa.Text()), nullable=True),
         sa.Column("queue", sa.String(), nullable=False),
         sa.Column("phase", sa.String(), server_default="Pending", nullable=False),
         sa.Column(
