@@ -60,7 +60,9 @@ class _Walk:
         keys = self._keys
         for key, item in value.items():
             if not isinstance(key, str):
-                raise self._error(f"must have texts as keys, has {str(key)[:60]}")
+                raise self._error(
+                    f"must have texts as keys, has one of the type {type(key).__name__}"
+                )
             if not _storable(key):
                 raise self._error(f"must have keys that are each {_UNSTORABLE}")
             keys.append(key)
