@@ -1,0 +1,220 @@
+"""``hekla apply`` and ``hekla delete``: manifests in, manifests out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+import click
+
+from hekla.api.decode import Object, encode
+from hekla.api.job import Job
+from hekla.api.meta import ObjectMeta
+from hekla.api.pod_group import PodGroup
+from hekla.api.queue import Queue
+from hekla.cli import gone, manifest, options
+from hekla.cli.errors import explained
+from hekla.cli.gone import Removal
+from hekla.cli.manifest import Item
+from hekla.client import Admitted, Client
+from hekla.domain.errors import (
+    AlreadyExistsError,
+    DomainError,
+    InvalidError,
+    NotFoundError,
+    PreconditionError,
+)
+
+RACES: Final = 3
+"""How often an object may come and go between two calls before we give up."""
+
+
+def _files(command: options.Command) -> options.Command:
+    return click.option(
+        "-f",
+        "--filename",
+        "files",
+        multiple=True,
+        required=True,
+        type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+        help="A manifest of one or more documents; '-' reads standard input. May be repeated.",
+    )(command)
+
+
+def _namespace(command: options.Command) -> options.Command:
+    return click.option(
+        "-n",
+        "--namespace",
+        envvar="HEKLA_NAMESPACE",
+        help="Namespace of objects that name none.  [default: default]",
+    )(command)
+
+
+@click.command(
+    epilog=options.examples(
+        "hekla apply -f examples/job.yaml", "cat job.yaml | hekla apply -n team-a -f -"
+    )
+)
+@_files
+@_namespace
+@options.with_client
+def apply(client: Client, *, files: Sequence[str], namespace: str | None) -> None:
+    """Create the objects of a manifest, or change those that exist.
+
+    Every document is checked before the first is sent. Queues are sent first, then pod groups,
+    then jobs.
+    """
+    items = sorted(manifest.read(files, namespace), key=lambda item: _rank(item.object))
+    for number, item in enumerate(items):
+        try:
+            result, warnings = _applied(client, item)
+        except DomainError as error:
+            left = len(items) - number - 1
+            more = f" ({left} more not sent)" if left else ""
+            text = f"{item.where}: {item.name}: {explained(error)}{more}"
+            raise click.ClickException(text) from error
+        for warning in warnings:
+            click.echo(f"warning: {item.name}: {warning}", err=True)
+        click.echo(result)
+
+
+def _rank(found: Object) -> int:
+    """Queues before groups before jobs: what others need comes first."""
+    return 0 if isinstance(found, Queue) else 1 if isinstance(found, PodGroup) else 2
+
+
+def _applied(client: Client, item: Item) -> tuple[str, Sequence[str]]:
+    """Create or change one object; say what became of it."""
+    found = item.object
+    for _ in range(RACES):
+        try:
+            made = _create(client, found)
+        except AlreadyExistsError:
+            pass
+        else:
+            kind = item.name.partition("/")[0]
+            return f"{kind}/{made.object.metadata.name} created", made.warnings
+        try:
+            before, changed = _update(client, found)
+        except NotFoundError:
+            continue  # it was deleted meanwhile
+        word = "unchanged" if _same(before.metadata, changed.object.metadata) else "configured"
+        return f"{item.name} {word}", changed.warnings
+    raise PreconditionError("somebody else creates and deletes it at the same time; try again")
+
+
+def _create(client: Client, found: Object) -> Admitted[Object]:
+    match found:
+        case Job():
+            return client.jobs.create(found)
+        case Queue():
+            return client.queues.create(found)
+        case PodGroup():
+            return Admitted(client.pod_groups.create(found))
+
+
+def _update(client: Client, found: Object) -> tuple[Object, Admitted[Object]]:
+    metadata = found.metadata
+    match found:
+        case Job():
+            job = client.jobs.get(metadata.namespace, metadata.name)
+            return job, client.jobs.update(found)
+        case Queue():
+            queue = client.queues.get(metadata.name)
+            return queue, client.queues.update(found)
+        case PodGroup():
+            group = client.pod_groups.get(metadata.namespace, metadata.name)
+            if encode(group.spec) != encode(found.spec):
+                raise PreconditionError("a pod group cannot be changed; delete it first")
+            return group, Admitted(group)
+
+
+def _same(before: ObjectMeta, after: ObjectMeta) -> bool:
+    return (before.generation, before.labels, before.annotations) == (
+        after.generation,
+        after.labels,
+        after.annotations,
+    )
+
+
+@click.command(
+    epilog=options.examples(
+        "hekla delete -f examples/job.yaml",
+        "hekla delete -f job.yaml --ignore-not-found --wait=false",
+    )
+)
+@_files
+@_namespace
+@click.option("--ignore-not-found", is_flag=True, help="What is not there is no error.")
+@options.wait
+@options.timeout()
+@options.with_client
+def delete(
+    client: Client,
+    *,
+    files: Sequence[str],
+    namespace: str | None,
+    ignore_not_found: bool,
+    wait: bool,
+    timeout: timedelta | None,
+) -> None:
+    """Delete the objects of a manifest: jobs first, then pod groups, then queues."""
+    items = manifest.read(files, namespace)
+    if nameless := next((item for item in items if not item.object.metadata.name), None):
+        raise InvalidError(f"{nameless.where}: metadata.name: is required")
+    waiting: list[tuple[Item, Removal]] = []
+    failures = 0
+    # The order of apply, backwards: among queues a parent goes after its children.
+    order = sorted(range(len(items)), key=lambda at: (_rank(items[at].object), at))
+    for item in (items[at] for at in reversed(order)):
+        if isinstance(item.object, Queue):
+            failures += _finished(client, waiting, timeout)  # it can go once its jobs are gone
+        try:
+            removal = _delete(client, item.object)
+        except NotFoundError as error:
+            failures += 0 if ignore_not_found else _failed(item, error)
+        except DomainError as error:
+            failures += _failed(item, error)
+        else:
+            if removal is not None and wait:
+                waiting.append((item, removal))
+            else:
+                click.echo(f"{item.name} deleted")
+    failures += _finished(client, waiting, timeout)
+    if failures:
+        raise click.exceptions.Exit(1)
+
+
+def _finished(
+    client: Client, waiting: list[tuple[Item, Removal]], timeout: timedelta | None
+) -> int:
+    """Wait for removals; give how many did not come to their end."""
+    failures = 0
+    while waiting:
+        item, removal = waiting.pop(0)
+        try:
+            removal.wait(client, timeout)
+        except DomainError as error:
+            failures += _failed(item, error)
+        else:
+            click.echo(f"{item.name} deleted")
+    return failures
+
+
+def _failed(item: Item, error: DomainError) -> int:
+    click.echo(f"error: {item.where}: {item.name}: {explained(error)}", err=True)
+    return 1
+
+
+def _delete(client: Client, found: Object) -> Removal | None:
+    """Ask for one object's removal; only a job's takes time."""
+    metadata = found.metadata
+    match found:
+        case Job():
+            return gone.delete(client, metadata.namespace, metadata.name)
+        case Queue():
+            client.queues.delete(metadata.name)
+        case PodGroup():
+            client.pod_groups.delete(metadata.namespace, metadata.name)
+    return None

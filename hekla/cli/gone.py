@@ -1,0 +1,56 @@
+"""Deleting a job, and waiting until it is gone: its pods and its group are by then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from hekla.api.job import Job
+from hekla.cli.progress import Progress
+from hekla.client import Client
+from hekla.client.follow import follow
+from hekla.domain import duration, names
+from hekla.domain.errors import UnavailableError
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A removal that was asked for."""
+
+    job: Job
+    cursor: str
+
+    def wait(self, client: Client, timeout: timedelta | None) -> None:
+        """Return once the job is gone.
+
+        Raises:
+            UnavailableError: it is not within ``timeout``.
+        """
+        name = self.job.metadata.name
+        with Progress() as progress:
+            progress.tell(f"{name}: deleting")
+            for sighting in follow(
+                client.jobs,
+                self.job,
+                cursor=self.cursor,
+                timeout=timeout,
+                on_outage=lambda error: progress.tell(f"{name}: {error}; trying again"),
+            ):
+                if sighting.gone:
+                    return
+                left = sum(_alive(sighting.job))
+                progress.tell(f"{name}: deleting" + (f" ({left} pods left)" if left else ""))
+        key = names.Key(self.job.metadata.namespace, name)
+        span = duration.format(timeout or timedelta())
+        raise UnavailableError(f"job {key} is not gone after {span}; its removal goes on")
+
+
+def _alive(job: Job) -> tuple[int, ...]:
+    status = job.status
+    return (status.pending, status.running, status.terminating, status.unknown)
+
+
+def delete(client: Client, namespace: str, name: str) -> Removal:
+    """Ask for a job's removal."""
+    cursor = client.jobs.cursor(namespace)
+    return Removal(client.jobs.delete(namespace, name), cursor)

@@ -1,0 +1,135 @@
+"""Options and arguments that many commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import wraps
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+
+import click
+
+from hekla.cli.output import Format
+from hekla.client import Client
+from hekla.client.endpoints import home
+from hekla.domain import duration
+from hekla.domain.errors import InvalidError
+from hekla.local.endpoints import Home
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Command = Callable[..., Any]
+
+DEFAULT_NAMESPACE: Final = "default"
+PATIENCE: Final = timedelta(seconds=2)
+"""For how long a command tries to reach a service: a person waits."""
+
+
+class Span(click.ParamType[timedelta]):
+    """A duration such as ``60s`` or ``1h30m``; a bare number is seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        """The span that the user wrote."""
+        if isinstance(value, timedelta):
+            return value
+        text = f"{value}s" if str(value).isdigit() else str(value)
+        try:
+            found = duration.parse(text)
+        except InvalidError as error:
+            self.fail(str(error), param, ctx)
+        if found < timedelta():
+            self.fail(f"must not be negative, is {value}", param, ctx)
+        return found
+
+
+def examples(*commands: str) -> str:
+    """The end of a command's help."""
+    return "\n".join(["\b", "Examples:", *(f"  {command}" for command in commands)])
+
+
+def with_client(command: Callable[Concatenate[Client, P], R]) -> Callable[P, R]:
+    """Give the command a client as its first argument, and hang up afterwards."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        environ = click.get_current_context().find_root().obj
+        with Client(environ=environ, patience=PATIENCE) as client:
+            return command(client, *args, **kwargs)
+
+    return run
+
+
+def with_home(command: Callable[Concatenate[Home, P], R]) -> Callable[P, R]:
+    """Give the command the home folder as its first argument."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        return command(Home(home(click.get_current_context().find_root().obj)), *args, **kwargs)
+
+    return run
+
+
+def namespace(command: Command) -> Command:
+    """``-n``: the namespace of what is named."""
+    return click.option(
+        "-n",
+        "--namespace",
+        default=DEFAULT_NAMESPACE,
+        show_default=True,
+        envvar="HEKLA_NAMESPACE",
+        help="Namespace to look in.",
+    )(command)
+
+
+def everywhere(command: Command) -> Command:
+    """``-A``: all namespaces."""
+    return click.option(
+        "-A", "--all-namespaces", "everywhere", is_flag=True, help="Look in all namespaces."
+    )(command)
+
+
+def output(command: Command) -> Command:
+    """``-o``: how to print."""
+    return click.option(
+        "-o",
+        "--output",
+        "form",
+        type=click.Choice(Format, case_sensitive=False),
+        default=Format.TABLE,
+        show_default="table",
+        help="How to print: table, yaml, json or name.",
+    )(command)
+
+
+def selector(command: Command) -> Command:
+    """``-l``: labels that objects must have."""
+    return click.option(
+        "-l", "--selector", default="", help="Only with these labels: 'team=ml,tier!=test'."
+    )(command)
+
+
+def wait(command: Command) -> Command:
+    """``--wait``: whether to return only once it is done."""
+    return click.option(
+        "--wait",
+        type=bool,
+        default=True,
+        show_default=True,
+        metavar="true|false",
+        help="Return only once it is gone, pods and group included.",
+    )(command)
+
+
+def timeout(default: str | None = None) -> Callable[[Command], Command]:
+    """``--timeout``: for how long to wait."""
+    return click.option(
+        "--timeout",
+        type=Span(),
+        default=default,
+        show_default=default or "for ever",
+        help="How long to wait: 60s, 5m, 1h30m.",
+    )

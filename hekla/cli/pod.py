@@ -1,0 +1,72 @@
+"""``hekla pod …`` and ``hekla podgroup …``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from hekla.cli import kinds, options, output
+from hekla.cli.output import Format
+from hekla.client import Client
+
+
+@click.group(epilog=options.examples("hekla pod list", "hekla pod list --job job-1 -o json"))
+def pod() -> None:
+    """Pods of jobs, as the controller last saw them."""
+
+
+@pod.command("list", epilog=options.examples("hekla pod list -A", "hekla pod list -j job-1"))
+@click.option("-j", "--job", default="", help="Only those of this job.")
+@options.namespace
+@options.everywhere
+@options.output
+@options.with_client
+def list_pods(
+    client: Client, *, job: str, namespace: str, everywhere: bool, form: Format
+) -> None:
+    """List the pods that jobs have now."""
+    within = "" if everywhere else namespace
+    now = datetime.now(UTC)
+    found = sorted(
+        client.jobs.pods(within, job),
+        key=lambda one: (one.namespace, one.job, one.attempt.task, one.attempt.index),
+    )
+    shown = [kinds.pod(one, now) for one in found]
+    output.listing(kinds.PODS, shown, form, namespace=within, everywhere=everywhere)
+
+
+@click.group(epilog=options.examples("hekla podgroup list", "hekla podgroup list -A -o yaml"))
+def podgroup() -> None:
+    """Pod groups: pods that are scheduled together or not at all."""
+
+
+@podgroup.command(
+    "list", epilog=options.examples("hekla podgroup list", "hekla podgroup list -A -q test")
+)
+@click.option("-q", "--queue", default="", help="Only those in this queue.")
+@options.namespace
+@options.everywhere
+@options.selector
+@options.output
+@options.with_client
+def list_pod_groups(
+    client: Client, *, queue: str, namespace: str, everywhere: bool, selector: str, form: Format
+) -> None:
+    """List pod groups."""
+    within = "" if everywhere else namespace
+    now = datetime.now(UTC)
+    found = client.pod_groups.list(within, queue=queue, label_selector=selector).items
+    shown = [kinds.pod_group(one, now) for one in found]
+    output.listing(kinds.POD_GROUPS, shown, form, namespace=within, everywhere=everywhere)
+
+
+@podgroup.command("get", epilog=options.examples("hekla podgroup get NAME -o yaml"))
+@click.argument("name")
+@options.namespace
+@options.output
+@options.with_client
+def get(client: Client, *, name: str, namespace: str, form: Format) -> None:
+    """Show a pod group."""
+    shown = kinds.pod_group(client.pod_groups.get(namespace, name), datetime.now(UTC))
+    output.single(kinds.POD_GROUPS, shown, form)

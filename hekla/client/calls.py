@@ -1,0 +1,161 @@
+"""How every call is made: with a deadline, tried again, its errors in the domain's words."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from typing import Any, Final, Protocol, TypeVar
+
+from google.protobuf.message import Message
+
+from hekla.client.records import Change, ChangeType
+from hekla.domain.errors import UnavailableError
+from hekla.rpc.errors import translated
+
+FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 1.0
+PAGE: Final = 500
+
+Request_contra = TypeVar("Request_contra", bound=Message, contravariant=True)
+Response_co = TypeVar("Response_co", bound=Message, covariant=True)
+Item = TypeVar("Item")
+
+
+class Unary(Protocol[Request_contra, Response_co]):
+    """A method of a stub that answers once."""
+
+    def __call__(
+        self, request: Request_contra, /, *, timeout: float | None = None
+    ) -> Response_co:
+        """Call it."""
+        ...
+
+
+class Streaming(Protocol[Request_contra, Response_co]):
+    """A method of a stub that answers with a stream."""
+
+    def __call__(
+        self, request: Request_contra, /, *, timeout: float | None = None
+    ) -> Iterator[Response_co]:
+        """Call it."""
+        ...
+
+
+class Caller:
+    """Calls one service."""
+
+    def __init__(self, peer: str, *, timeout: timedelta, patience: timedelta) -> None:
+        """Take the rules.
+
+        Args:
+            peer: what errors call the service.
+            timeout: how long one try may take.
+            patience: for how long to try again while the service cannot be reached.
+        """
+        self.peer = peer
+        self._timeout = timeout.total_seconds()
+        self._patience = patience.total_seconds()
+
+    def unary(
+        self, method: Unary[Request_contra, Response_co], request: Request_contra
+    ) -> Response_co:
+        """Call, and call again while the service is away. Writes carry a request id.
+
+        Raises:
+            DomainError: what the service answered, or that it cannot be reached.
+        """
+        until = time.monotonic() + self._patience
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                with translated(self.peer):
+                    return method(request, timeout=self._timeout)
+            except UnavailableError:
+                if time.monotonic() + pause > until:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def stream(
+        self,
+        method: Streaming[Request_contra, Response_co],
+        request: Request_contra,
+        timeout: float | None,
+    ) -> Iterator[Response_co]:
+        """Call, with errors in the domain's words. The stream ends quietly at its deadline."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        try:
+            with translated(self.peer):
+                stream = method(request, timeout=timeout)
+                try:
+                    yield from stream
+                finally:
+                    _cancel(stream)
+        except UnavailableError:
+            if deadline is None or time.monotonic() < deadline:
+                raise
+
+    def watch(
+        self,
+        opened: Callable[[str, float | None], Iterator[Any]],
+        item: Callable[[Any], Item | None],
+        *,
+        cursor: str,
+        timeout: timedelta | None,
+        on_outage: Callable[[UnavailableError], None] | None,
+    ) -> Iterator[Change[Item]]:
+        """Follow a watch, resuming where it was cut off, until ``timeout`` is over.
+
+        ``opened(cursor, seconds)`` opens the stream. While the service is away ``on_outage``
+        is told of each failed try; without it the error is raised after the usual patience.
+
+        Raises:
+            CursorExpiredError: the cursor is too old: list again.
+        """
+        end = None if timeout is None else time.monotonic() + timeout.total_seconds()
+        away_since: float | None = None
+        pause = FIRST_PAUSE
+        while (left := None if end is None else end - time.monotonic()) is None or left > 0:
+            try:
+                for message in opened(cursor, left):
+                    away_since, pause = None, FIRST_PAUSE
+                    cursor = message.cursor or cursor
+                    yield Change(cursor, ChangeType(message.type), item(message))
+            except UnavailableError as error:
+                now = time.monotonic()
+                away_since = now if away_since is None else away_since
+                if on_outage is not None:
+                    on_outage(error)
+                elif now - away_since >= self._patience:
+                    raise
+            # The service also ends streams in peace: when it stops, and when we are slow.
+            rest = pause if end is None else min(pause, max(0.0, end - time.monotonic()))
+            time.sleep(rest)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _cancel(stream: Any) -> None:
+    """Tell the service that nobody reads any more, so that it frees the stream."""
+    stream.cancel()
+
+
+def pages(
+    fetch: Callable[[str], tuple[Sequence[Item], str, str]],
+) -> tuple[Sequence[Item], str]:
+    """All pages of a list, and the first one's cursor: what changed since is watched.
+
+    ``fetch(token)`` gives one page's items, the next page's token and the cursor.
+    """
+    items, token, cursor = fetch("")
+    found = list(items)
+    while token:
+        following, token, _ = fetch(token)
+        found += following
+    return found, cursor
+
+
+def request_id() -> str:
+    """A name for one write, so that repeating it does it once."""
+    return uuid.uuid4().hex

@@ -1,0 +1,203 @@
+"""Calls of JobService."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from typing import Final
+
+from hekla.api.convert import to_message, to_model
+from hekla.api.job import Job
+from hekla.client.calls import PAGE, Caller, pages, request_id
+from hekla.client.records import Admitted, Attempt, Change, JobEvent, Listing, PodView
+from hekla.domain.errors import UnavailableError
+from hekla.domain.phases import JobAction, JobPhase
+from hekla.v1 import job_pb2, job_service_pb2 as pb
+from hekla.v1.job_service_pb2_grpc import JobServiceStub
+
+CHUNK: Final = 1000
+"""Jobs that one CreateJobs call makes at most."""
+
+
+class Jobs:
+    """Jobs: submission, life cycle, history."""
+
+    def __init__(self, stub: JobServiceStub, caller: Caller) -> None:
+        self._stub = stub
+        self._caller = caller
+
+    def create(self, job: Job) -> Admitted[Job]:
+        """Submit a job.
+
+        Raises:
+            InvalidError: it is refused; the violations say where and why.
+            AlreadyExistsError: there is one of that name.
+        """
+        request = pb.CreateJobRequest(job=to_message(job, job_pb2.Job), request_id=request_id())
+        answer = self._caller.unary(self._stub.CreateJob, request)
+        return Admitted(to_model(answer.job, Job), answer.warnings)
+
+    def create_many(self, template: Job, suffixes: Iterable[str]) -> Sequence[str]:
+        """Submit a job for each suffix, named ``<template's name>-<suffix>``; give the uids."""
+        names = list(suffixes)
+        uids: list[str] = []
+        for start in range(0, len(names), CHUNK):
+            request = pb.CreateJobsRequest(
+                template=to_message(template, job_pb2.Job),
+                suffixes=names[start : start + CHUNK],
+                request_id=request_id(),
+            )
+            uids += self._caller.unary(self._stub.CreateJobs, request).uids
+        return uids
+
+    def get(self, namespace: str, name: str) -> Job:
+        """One job."""
+        request = pb.GetJobRequest(namespace=namespace, name=name)
+        return to_model(self._caller.unary(self._stub.GetJob, request).job, Job)
+
+    def get_by_uid(self, uid: str) -> Job:
+        """One job, also one that was deleted: then as it last was."""
+        request = pb.GetJobRequest(uid=uid)
+        return to_model(self._caller.unary(self._stub.GetJob, request).job, Job)
+
+    def list(
+        self,
+        namespace: str = "",
+        *,
+        queue: str = "",
+        phases: Iterable[JobPhase] = (),
+        label_selector: str = "",
+    ) -> Listing[Job]:
+        """Jobs; without a namespace those of all."""
+        wanted = [str(phase) for phase in phases]
+
+        def fetch(token: str) -> tuple[Sequence[Job], str, str]:
+            request = pb.ListJobsRequest(
+                namespace=namespace,
+                queue=queue,
+                phases=wanted,
+                label_selector=label_selector,
+                page_size=PAGE,
+                page_token=token,
+            )
+            answer = self._caller.unary(self._stub.ListJobs, request)
+            jobs = [to_model(job, Job) for job in answer.jobs]
+            return jobs, answer.next_page_token, answer.cursor
+
+        return Listing(*pages(fetch))
+
+    def cursor(self, namespace: str = "") -> str:
+        """Where to watch from so that nothing is missed from now on."""
+        request = pb.ListJobsRequest(namespace=namespace, page_size=1)
+        return self._caller.unary(self._stub.ListJobs, request).cursor
+
+    def watch(
+        self,
+        namespace: str = "",
+        name: str = "",
+        *,
+        cursor: str = "",
+        timeout: timedelta | None = None,
+        on_outage: Callable[[UnavailableError], None] | None = None,
+    ) -> Iterator[Change[Job]]:
+        """Changes after ``cursor``; without one begin with all that exist.
+
+        Raises:
+            CursorExpiredError: list again, and watch from there.
+        """
+
+        def opened(cursor: str, left: float | None) -> Iterator[pb.WatchJobsResponse]:
+            request = pb.WatchJobsRequest(namespace=namespace, name=name, cursor=cursor)
+            return self._caller.stream(self._stub.WatchJobs, request, left)
+
+        def item(message: pb.WatchJobsResponse) -> Job | None:
+            return to_model(message.job, Job) if message.HasField("job") else None
+
+        return self._caller.watch(
+            opened, item, cursor=cursor, timeout=timeout, on_outage=on_outage
+        )
+
+    def update(self, job: Job, *, expected_generation: int | None = None) -> Admitted[Job]:
+        """Change the parts of a job that may change."""
+        request = pb.UpdateJobRequest(
+            job=to_message(job, job_pb2.Job),
+            request_id=request_id(),
+            expected_generation=expected_generation,
+        )
+        answer = self._caller.unary(self._stub.UpdateJob, request)
+        return Admitted(to_model(answer.job, Job), answer.warnings)
+
+    def delete(self, namespace: str, name: str, *, uid: str = "") -> Job:
+        """Ask for a job's removal; it is gone when its pods are."""
+        request = pb.DeleteJobRequest(
+            namespace=namespace, name=name, uid=uid, request_id=request_id()
+        )
+        return to_model(self._caller.unary(self._stub.DeleteJob, request).job, Job)
+
+    def command(
+        self,
+        namespace: str,
+        name: str,
+        action: JobAction,
+        *,
+        reason: str = "",
+        message: str = "",
+        task: str = "",
+        index: int | None = None,
+    ) -> Job:
+        """Ask for an action, of the job or of a task or pod of it."""
+        request = pb.CommandJobRequest(
+            namespace=namespace,
+            name=name,
+            action=str(action),
+            reason=reason,
+            message=message,
+            task=task,
+            index=index,
+            request_id=request_id(),
+        )
+        return to_model(self._caller.unary(self._stub.CommandJob, request).job, Job)
+
+    def attempts(self, namespace: str, name: str, *, uid: str = "") -> Sequence[Attempt]:
+        """Every life of every pod of a job; without a uid of the newest job of that name."""
+
+        def fetch(token: str) -> tuple[Sequence[Attempt], str, str]:
+            request = pb.ListAttemptsRequest(
+                namespace=namespace, name=name, uid=uid, page_size=PAGE, page_token=token
+            )
+            answer = self._caller.unary(self._stub.ListAttempts, request)
+            return [Attempt.of(one) for one in answer.attempts], answer.next_page_token, ""
+
+        return pages(fetch)[0]
+
+    def pods(self, namespace: str = "", job: str = "") -> Sequence[PodView]:
+        """The pods that jobs have now."""
+        request = pb.ListPodsRequest(namespace=namespace, job=job)
+        answer = self._caller.unary(self._stub.ListPods, request)
+        return [PodView.of(pod) for pod in answer.pods]
+
+    def logs(
+        self,
+        namespace: str,
+        pod: str,
+        *,
+        container: str = "",
+        follow: bool = False,
+        tail_lines: int | None = None,
+    ) -> Iterator[bytes]:
+        """What a pod's container printed, in pieces."""
+        request = pb.GetLogsRequest(
+            namespace=namespace,
+            pod=pod,
+            container=container,
+            follow=follow,
+            tail_lines=tail_lines,
+        )
+        for answer in self._caller.stream(self._stub.GetLogs, request, None):
+            yield answer.data
+
+    def events(self, namespace: str, name: str, *, uid: str = "") -> Sequence[JobEvent]:
+        """What happened to a job, oldest first."""
+        request = pb.ListJobEventsRequest(namespace=namespace, name=name, uid=uid)
+        answer = self._caller.unary(self._stub.ListJobEvents, request)
+        return [JobEvent.of(event) for event in answer.events]

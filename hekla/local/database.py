@@ -1,0 +1,66 @@
+"""``python -m hekla.local.database``: the database of ``hekla up``, as two processes.
+
+``serve`` becomes the embedded Postgres; ``migrate`` waits for the database, whichever it is,
+and brings it to the schema the services know.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+
+from hekla.domain.errors import DomainError, UnavailableError
+from hekla.local.postgres import EmbeddedPostgres
+from hekla.store.migrate import migrate as migrate_database
+
+PATIENCE: Final = 60.0
+"""Seconds that the embedded Postgres may take to come up."""
+
+
+@click.group(help=__doc__)
+def main() -> None:
+    """The database of ``hekla up``."""
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def serve(folder: Path) -> None:
+    """Become the Postgres whose files lie in FOLDER; make them if there are none."""
+    postgres = EmbeddedPostgres(folder)
+    postgres.prepare()
+    command = list(postgres.command())
+    os.execvp(command[0], command)  # noqa: S606  # so that signals reach Postgres itself
+
+
+@main.command()
+@click.option("--embedded", type=click.Path(path_type=Path), help="Folder of our own server.")
+@click.option("--url", envvar="HEKLA_DATABASE_URL", help="Where another server is.")
+def migrate(embedded: Path | None, url: str | None) -> None:
+    """Wait for the database and migrate it."""
+    if embedded is not None:
+        url = _made(EmbeddedPostgres(embedded))
+    if url is None:
+        raise click.UsageError("--embedded or HEKLA_DATABASE_URL is needed")
+    click.echo(f"the schema is at {migrate_database(url)}")
+
+
+def _made(postgres: EmbeddedPostgres) -> str:
+    deadline = time.monotonic() + PATIENCE
+    while not postgres.ready():
+        if time.monotonic() > deadline:
+            raise UnavailableError(f"Postgres does not answer; see {postgres.folder}")
+        time.sleep(0.05)
+    return postgres.make_database("hekla")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (DomainError, OSError) as error:
+        sys.stderr.write(f"hekla database: {' '.join(str(error).split())}\n")
+        raise SystemExit(1) from None

@@ -1,0 +1,305 @@
+"""``hekla up`` and ``hekla down``: bring the stack of a home folder up, and leave nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hekla.client.endpoints import HOME_VARIABLE
+from hekla.domain.errors import DomainError, PreconditionError, UnavailableError
+from hekla.local import readiness, stack
+from hekla.local.endpoints import Home, choose_ports, remembered_ports, write_private
+from hekla.local.strays import kill_strays
+from hekla.local.supervisor import control, processes
+from hekla.local.supervisor.unit import State
+
+LOOK: Final = 0.1
+"""Seconds between looks while waiting."""
+TOO_MANY_FAILURES: Final = 3
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user asks for: only what was named, so that all else may be as it is."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    ports: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One unit, as ``hekla status`` shows it."""
+
+    name: str
+    state: str
+    pid: int | None
+    up: float | None
+    restarts: int
+    problem: str | None
+    """Why it is not ready; None if it is."""
+    address: str
+
+
+def up(
+    home: Home,
+    asked: Asked,
+    *,
+    environ: Mapping[str, str],
+    report: Report,
+    timeout: float = 90.0,
+) -> bool:
+    """Bring up what is missing and wait until all is ready; return whether all was down before.
+
+    What a first start cannot bring up entirely it takes down again.
+
+    Raises:
+        PreconditionError: what runs was started with other options; or the folder is of no use.
+        UnavailableError: something does not start, or not in time.
+    """
+    home.make()
+    with _one_at_a_time(home, report):
+        if _joined(home, asked):
+            _await_ready(home, report, timeout)
+            return False
+        try:
+            _launch(home, asked, environ, report)
+            _await_ready(home, report, timeout)
+        except BaseException:
+            with contextlib.suppress(DomainError):
+                _take_down(home, report=lambda _line: None)
+            raise
+        return True
+
+
+def down(home: Home, *, report: Report, purge: bool = False) -> bool:
+    """Stop everything of a home; return whether there was anything.
+
+    Raises:
+        PreconditionError: something does not end even when it is killed.
+    """
+    if not home.folder.is_dir():
+        return False
+    home.make()
+    with _one_at_a_time(home, report):
+        found = _take_down(home, report)
+        if purge:
+            shutil.rmtree(home.folder, ignore_errors=True)
+        return found
+
+
+def status(home: Home) -> Sequence[Standing] | None:
+    """How each unit stands, or None if no supervisor runs."""
+    if not control.alive(home.run):
+        return None
+    ports = remembered_ports(home)
+    return [
+        Standing(
+            name=unit["name"],
+            state=unit["state"],
+            pid=unit["pid"],
+            up=unit["up"],
+            restarts=unit["restarts"],
+            problem=readiness.why_not(unit, home, ports),
+            address=_address(unit["name"], ports),
+        )
+        for unit in _units(home)
+        if unit["state"] != State.DONE
+    ]
+
+
+def stop(home: Home, service: str, *, timeout: float = 40.0) -> Sequence[str]:
+    """Stop a service and its replicas; return which units those are, once they are gone."""
+    names = _ask(home, {"op": "stop", "unit": service})["units"]
+    deadline = time.monotonic() + timeout
+    while any(unit["pid"] is not None for unit in _units(home) if unit["name"] in names):
+        if time.monotonic() > deadline:
+            raise UnavailableError(f"{service} did not stop within {timeout:.0f} s")
+        time.sleep(LOOK)
+    return names  # type: ignore[no-any-return]
+
+
+def start(
+    home: Home, service: str, *, env: Mapping[str, str] | None = None, timeout: float = 60.0
+) -> Sequence[str]:
+    """Start a service and its replicas; return which units those are, once they are ready.
+
+    ``env`` is added to their environment until they die.
+    """
+    names = _ask(home, {"op": "start", "unit": service, "env": dict(env or {})})["units"]
+    _await_ready(home, lambda _line: None, timeout, only=names)
+    return names  # type: ignore[no-any-return]
+
+
+def _ask(home: Home, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not control.alive(home.run):
+        raise UnavailableError(f"hekla is not up in {home.folder}; start it with 'hekla up'")
+    return control.call(home.run, request)
+
+
+def _units(home: Home) -> Sequence[Mapping[str, Any]]:
+    return _ask(home, {"op": "status"})["units"]  # type: ignore[no-any-return]
+
+
+def _address(name: str, ports: Mapping[str, int]) -> str:
+    purpose = stack.KUBERNETES if name == stack.CLUSTER else name
+    return f"127.0.0.1:{ports[purpose]}" if purpose in ports else ""
+
+
+def _joined(home: Home, asked: Asked) -> bool:
+    """Let a supervisor that runs start what is missing; False if there is none."""
+    while control.alive(home.run):
+        try:
+            found = control.call(home.run, {"op": "status"})
+        except UnavailableError:
+            if not control.alive(home.run):  # it ended meanwhile
+                return False
+            raise
+        if found["ending"]:
+            time.sleep(LOOK)
+            continue
+        stack.refuse_differences(found["options"], asked.options)
+        _refuse_other_ports(home, asked)
+        control.call(home.run, {"op": "start"})
+        return True
+    return False
+
+
+def _refuse_other_ports(home: Home, asked: Asked) -> None:
+    kept = remembered_ports(home)
+    for purpose, port in asked.ports.items():
+        if kept.get(purpose) != port:
+            raise PreconditionError(
+                f"already up with port {kept.get(purpose)} for {purpose}, not {port};"
+                " 'hekla down' first"
+            )
+
+
+def _launch(home: Home, asked: Asked, environ: Mapping[str, str], report: Report) -> None:
+    left = processes.end_units(home.folder, stop_signals=stack.STOP_SIGNALS)
+    if left:
+        report(f"ended {left} processes of a supervisor that had died")
+    try:
+        known, _ = stack.load(home)  # it died, or it would have removed this
+    except PreconditionError:
+        known = {}
+    options = stack.merged(known, asked.options)
+    ports = choose_ports(home, stack.purposes(options), asked.ports)
+    write_private(home.endpoints, stack.endpoints(home, options, ports))
+    stack.save(home, options, stack.specs(home, options, ports))
+    with contextlib.suppress(FileNotFoundError):
+        home.kubeconfig.unlink()
+    home.kubeconfig.symlink_to(stack.kubeconfig(home).relative_to(home.folder))
+    log = home.log("supervisor")
+    processes.rotate(log)
+    processes.detach(
+        (sys.executable, "-m", "hekla.local.supervisor", f"--home={home.folder}"),
+        env={
+            **environ,
+            HOME_VARIABLE: str(home.folder),
+            processes.UNIT_VARIABLE: "",
+        },
+        log=log,
+    )
+
+
+def _await_ready(
+    home: Home, report: Report, timeout: float, only: Sequence[str] | None = None
+) -> None:
+    begun = time.monotonic()
+    ports = remembered_ports(home)
+    reported: set[str] = set()
+    while True:
+        problems: dict[str, str] = {}
+        for unit in _look(home, begun):
+            name = str(unit["name"])
+            if only is not None and name not in only:
+                continue
+            problem = readiness.why_not(unit, home, ports)
+            if problem is not None:
+                problems[name] = problem
+                _give_up_on(unit, home)
+            elif name not in reported:
+                reported.add(name)
+                report(f"{name} ready ({time.monotonic() - begun:.1f} s)")
+        if not problems and reported:
+            return
+        if time.monotonic() - begun > timeout:
+            waiting = "; ".join(f"{name}: {problem}" for name, problem in problems.items())
+            raise UnavailableError(f"not ready after {timeout:.0f} s: {waiting}")
+        time.sleep(LOOK)
+
+
+def _look(home: Home, begun: float) -> Sequence[Mapping[str, Any]]:
+    """The units; none while the supervisor itself is starting."""
+    try:
+        return control.call(home.run, {"op": "status"})["units"]  # type: ignore[no-any-return]
+    except UnavailableError:
+        if time.monotonic() - begun > 10 and not control.alive(home.run):
+            words = readiness.last_words(home.log("supervisor"))
+            raise UnavailableError(f"the supervisor does not run: {words}") from None
+        return []
+
+
+def _give_up_on(unit: Mapping[str, Any], home: Home) -> None:
+    """Stop waiting for what fails again and again.
+
+    Raises:
+        UnavailableError: it does; the message has its last words.
+    """
+    if unit["failures"] >= (1 if unit["once"] else TOO_MANY_FAILURES):
+        log = home.log(unit["name"])
+        words = readiness.last_words(log) or unit["last_exit"]
+        raise UnavailableError(f"{unit['name']} does not start: {words} (see {log})")
+
+
+def _take_down(home: Home, report: Report) -> bool:
+    found = control.alive(home.run)
+    if found:
+        report("stopping")
+        with contextlib.suppress(DomainError):
+            control.call(home.run, {"op": "down"})
+            _await_end(home)
+    # Whatever a supervisor that died or hangs has left. Pods last: their cluster would mind.
+    left = processes.end_units(home.folder, stop_signals=stack.STOP_SIGNALS)
+    kill_strays(home.folder)
+    stack.forget(home)
+    return found or left > 0
+
+
+def _await_end(home: Home, timeout: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout
+    while control.alive(home.run) and time.monotonic() < deadline:
+        time.sleep(LOOK / 2)
+
+
+@contextmanager
+def _one_at_a_time(home: Home, report: Report) -> Iterator[None]:
+    with (home.run / "up.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report("waiting for another 'hekla up' or 'hekla down'")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def follow(home: Home, *, report: Report) -> None:
+    """Tell what happens to the units, until the supervisor has ended."""
+    before: dict[str, int] = {}
+    while control.alive(home.run):
+        with contextlib.suppress(DomainError):
+            for unit in control.call(home.run, {"op": "status"})["units"]:
+                name, restarts = str(unit["name"]), int(unit["restarts"])
+                if restarts > before.setdefault(name, restarts):
+                    report(f"{name} died ({unit['last_exit']}) and is started again")
+                before[name] = restarts
+        time.sleep(5 * LOOK)
