@@ -18,7 +18,7 @@ from hekla.domain.resources import PODS
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Amounts = tuple[tuple[str, int], ...]
-"""Amounts by resource, sorted by name, none of them zero."""
+"""Amounts by resource, sorted by name."""
 
 Labels = tuple[tuple[str, str], ...]
 """Labels by key, sorted."""
@@ -27,6 +27,11 @@ Labels = tuple[tuple[str, str], ...]
 def amounts(of: Mapping[str, int]) -> Amounts:
     """``of`` in the one form that compares and hashes; what is not above zero is dropped."""
     return tuple(sorted((name, amount) for name, amount in of.items() if amount > 0))
+
+
+def limits(of: Mapping[str, int]) -> Amounts:
+    """``of`` in the one form that compares and hashes; a limit of zero is a limit."""
+    return tuple(sorted(of.items()))
 
 
 def labels(of: Mapping[str, str]) -> Labels:
@@ -186,7 +191,7 @@ class Queue:
     """Empty: the root. The root itself has no parent."""
     state: QueueState = QueueState.OPEN
     capability: Amounts = ()
-    """What its pods may use together; a resource that is not named is not limited."""
+    """What its pods may use together, by ``limits()``; what is not named is not limited."""
     guarantee: Amounts = ()
     deserved: Amounts = ()
     reclaimable: bool = True
