@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
 from uuid import UUID
 
 
@@ -25,7 +24,8 @@ class Outcome(StrEnum):
     """The controller removed it."""
 
 
-class Slot(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Slot:
     """A place for a pod: an index of a task, and the run it is in."""
 
     task: str

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, null, or_, select, tuple_, update
+from sqlalchemy import delete, func, insert, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from hekla.api.job import Job, JobStatus
@@ -219,7 +219,7 @@ def set_wait(session: Session, uid: UUID, wait: Mapping[str, str] | None) -> Non
     session.execute(
         update(JobRow)
         .where(JobRow.uid == uid, JobRow.wait.is_distinct_from(wait))
-        .values(wait=wait if wait is not None else null())
+        .values(wait=wait)
     )
 
 

@@ -63,7 +63,7 @@ class Base(DeclarativeBase):
     metadata = MetaData(naming_convention=NAMING)
     type_annotation_map: ClassVar[dict[Any, Any]] = {
         datetime: DateTime(timezone=True),
-        JsonObject: JSONB,
+        JsonObject: JSONB(none_as_null=True),
     }
 
 
