@@ -18,8 +18,8 @@ setup: .venv/.ready ## Make .venv with everything that requirements.lock pins
 	@$(PYTHON) tools/check_python.py
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	@echo "Installing what requirements.lock pins into .venv (once, about a minute) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-input --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-input --no-deps --no-build-isolation -e .
 	@touch $@
 
 .PHONY: lock

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal, TypeVar
+from urllib.parse import urlsplit
 
 import grpc
 
@@ -27,6 +28,7 @@ from hekla.rpc.listen import ListenError, require_local
 from hekla.rpc.server import Server, serving
 from hekla.telemetry import configure_logging
 
+DATABASE_SCHEMES: Final = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
 STUCK_AFTER: Final = timedelta(seconds=1)
 
 log = logging.getLogger(__name__)
@@ -61,6 +63,12 @@ class ServiceConfig:
         default="INFO", env="HEKLA_LOG_LEVEL"
     )
     """The least important lines that are written."""
+
+    def __post_init__(self) -> None:
+        if not _is_postgres(self.database_url):
+            raise ConfigError(
+                ["HEKLA_DATABASE_URL is not postgresql://user@host:port/database"]
+            )
 
 
 Settings = TypeVar("Settings", bound=ServiceConfig)
@@ -115,6 +123,14 @@ def listening(
         )
         log.info("serving", extra={"listen": server.address, "http_listen": http.address})
         yield server
+
+
+def _is_postgres(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in DATABASE_SCHEMES and parts.port != 0
+    except ValueError:  # a port that is no number
+        return False
 
 
 def _leave() -> None:

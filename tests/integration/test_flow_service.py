@@ -129,6 +129,13 @@ def test_every_wrong_setting_is_named_in_one_line() -> None:
     )
 
 
+@pytest.mark.parametrize("url", ["hekla", "mysql://h/db", "postgresql://h:port/db"])
+def test_a_database_that_is_no_postgres_is_refused(url: str) -> None:
+    line = fails(HEKLA_DATABASE_URL=url)
+
+    assert line == "hekla flow: HEKLA_DATABASE_URL is not postgresql://user@host:port/database"
+
+
 def test_an_address_that_others_reach_is_refused_unless_allowed() -> None:
     line = fails(HEKLA_DATABASE_URL="postgresql://x/y", HEKLA_FLOW_HTTP_LISTEN="0.0.0.0:9104")
 
