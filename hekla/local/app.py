@@ -1,0 +1,244 @@
+"""The HTTP side: an ASGI callable without a framework.
+
+Reads a request whole, finds what it names, calls the verb, and answers with the bytes that
+the storage keeps anyway. Watches and logs stream.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, Final, Protocol
+
+import orjson
+
+from hekla.local import discovery, errors, routing, selection, streams
+from hekla.local.faults import Faults
+from hekla.local.journal import JournalError
+from hekla.local.objects import Objects
+from hekla.local.registry import PODS, Kind, Registry
+from hekla.local.routing import Request, Target
+from hekla.local.storage import Entry, Storage
+from hekla.local.watches import Watches
+
+BODY_LIMIT: Final = 3 * 1024 * 1024
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+
+class Logs(Protocol):
+    """Where the output of containers is found."""
+
+    async def stream(self, pod: Entry, request: Request, send: streams.Body) -> None:
+        """Send what one container has written, and what it will if asked to follow.
+
+        Raises:
+            ApiError: before anything was sent: there is no such container, or no output yet.
+        """
+
+
+class App:
+    """Serves the API on whatever server calls it."""
+
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        storage: Storage,
+        objects: Objects,
+        watches: Watches,
+        faults: Faults,
+        logs: Logs,
+    ) -> None:
+        self._registry = registry
+        self._storage = storage
+        self._objects = objects
+        self._watches = watches
+        self._faults = faults
+        self._logs = logs
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        sent = streams.Body(receive, send)
+        try:
+            try:
+                await self._answer(await _read(scope, receive), sent)
+            except errors.ApiError as error:
+                await sent.json(error.code, error.status())
+            except JournalError as error:
+                await sent.json(500, errors.internal(str(error)).status())
+        except streams.ClientGoneError:
+            pass
+        except Exception:
+            log.exception("request failed", extra={"path": scope["path"]})
+            if not sent.started:
+                await sent.json(500, errors.internal("see the log").status())
+
+    async def _answer(self, request: Request, sent: streams.Body) -> None:
+        target = routing.find(self._registry, request.path)
+        if target is None:
+            await self._answer_page(request, sent)
+        elif request.method == "GET":
+            await self._read(target, request, sent)
+        else:
+            code, body = await self._write(target, request)
+            await sent.whole(code, body)
+
+    async def _answer_page(self, request: Request, sent: streams.Body) -> None:
+        path = request.path.rstrip("/")
+        if path in {"/healthz", "/readyz", "/livez"}:
+            await sent.whole(200, b"ok", "text/plain")
+        elif path == "/hekla/faults":
+            if request.method == "POST":
+                wrong = self._faults.change(request.json())
+                if wrong:
+                    raise errors.bad_request("; ".join(str(found) for found in wrong))
+            await sent.json(200, self._faults.describe())
+        else:
+            page = discovery.page(self._registry, path) if request.method == "GET" else None
+            if page is None:
+                raise errors.no_such_path()
+            await sent.json(200, page)
+
+    async def _read(self, target: Target, request: Request, sent: streams.Body) -> None:
+        kind, namespace, name, subresource = target
+        if subresource == "log" and name is not None:
+            await self._logs.stream(
+                self._objects.get(kind, namespace or "", name), request, sent
+            )
+        elif subresource not in {"", "status"}:
+            raise errors.method_not_allowed(f"{kind.plural}/{subresource}")
+        elif name is not None:
+            await sent.whole(200, self._objects.get(kind, namespace or "", name).raw)
+        elif request.flag("watch"):
+            chosen = _selected(target, request)
+            await streams.watch(self._storage, self._watches, chosen, request, sent)
+        else:
+            found = self._objects.select(_selected(target, request))
+            version = self._storage.version
+            wanted = request.number("resourceVersion") or 0
+            if wanted > version:
+                raise errors.too_new(wanted, version)
+            await sent.whole(200, listing(kind, found, version))
+
+    async def _write(self, target: Target, request: Request) -> tuple[int, bytes]:
+        # Also a refusal waits: it may rest on a write that does not last yet.
+        try:
+            return self._written(target, request)
+        finally:
+            await self._storage.settled()
+
+    def _written(self, target: Target, request: Request) -> tuple[int, bytes]:
+        kind, name, subresource = target.kind, target.name, target.subresource
+        namespace = target.namespace or ""
+        objects, dry_run = self._objects, request.dry_run
+        code, answer = 200, b""
+        match request.method, subresource:
+            case "POST", "" if name is None and (namespace or not kind.namespaced):
+                made = objects.create(kind, namespace, request.json(), dry_run=dry_run)
+                code, answer = 201, made.raw
+            case "POST", "binding" if name is not None:
+                objects.bind(namespace, name, request.json())
+                code, answer = 201, _success(kind, None)
+            case "PUT", "" | "status" | "finalize" if name is not None:
+                answer = objects.replace(
+                    kind,
+                    namespace,
+                    name,
+                    request.json(),
+                    status=subresource == "status",
+                    dry_run=dry_run,
+                ).raw
+            case "PATCH", "" | "status" if name is not None:
+                answer = objects.patch(
+                    kind,
+                    namespace,
+                    name,
+                    request.merge_patch(),
+                    status=subresource == "status",
+                    dry_run=dry_run,
+                ).raw
+            case "DELETE", "" if name is not None:
+                entry, gone = objects.delete(kind, namespace, name, routing.deletion(request))
+                answer = _success(kind, entry) if gone and kind is not PODS else entry.raw
+            case "DELETE", "":
+                how = routing.deletion(request)
+                deleted = objects.delete_selected(_selected(target, request), how)
+                answer = listing(kind, deleted, self._storage.version)
+            case _:
+                what = f"{kind.plural}/{subresource}" if subresource else kind.plural
+                raise errors.method_not_allowed(what)
+        return code, answer
+
+
+def listing(kind: Kind, entries: Iterable[Entry], version: int) -> bytes:
+    """A list of objects as it is answered."""
+    head = (
+        f'{{"kind":"{kind.name}List","apiVersion":"{kind.api_version}",'
+        f'"metadata":{{"resourceVersion":"{version}"}},"items":['
+    )
+    return b"".join((head.encode(), b",".join([entry.raw for entry in entries]), b"]}"))
+
+
+def _selected(target: Target, request: Request) -> selection.Selection:
+    return selection.parse(
+        target.kind,
+        target.namespace,
+        request.query.get("labelSelector", ""),
+        request.query.get("fieldSelector", ""),
+    )
+
+
+def _success(kind: Kind, entry: Entry | None) -> bytes:
+    status: dict[str, Any] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+    }
+    if entry is not None:
+        details = {"name": entry.name, "kind": kind.plural, "uid": entry.uid}
+        status["details"] = details | ({"group": kind.group} if kind.group else {})
+    return orjson.dumps(status)
+
+
+async def _read(scope: Scope, receive: Receive) -> Request:
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    _check_sender(headers)
+    length = headers.get(b"content-length", b"0")
+    if length.isdigit() and int(length) > BODY_LIMIT:
+        raise errors.too_large(BODY_LIMIT)
+    body = b""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise streams.ClientGoneError
+        body += message.get("body", b"")
+        if len(body) > BODY_LIMIT:
+            raise errors.too_large(BODY_LIMIT)
+        if not message.get("more_body"):
+            break
+    content_type = headers.get(b"content-type", b"").decode("latin-1")
+    return Request(
+        scope["method"],
+        scope["path"],
+        routing.read_query(scope["query_string"]),
+        content_type.partition(";")[0].strip().lower(),
+        body,
+    )
+
+
+def _check_sender(headers: dict[bytes, bytes]) -> None:
+    # There is no login on loopback, so a web page in the user's browser must not get in:
+    # neither by itself (it sends Origin) nor by a name that it points here.
+    host = headers.get(b"host", b"localhost").decode("latin-1")
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    if name not in _LOOPBACK or b"origin" in headers:
+        raise errors.ApiError(403, "Forbidden", "only local programs may use this server")

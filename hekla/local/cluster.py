@@ -1,0 +1,92 @@
+"""The local cluster put together: storage, verbs, node agents, and the app that serves them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from datetime import UTC, datetime
+
+from hekla.local import admission, nodes
+from hekla.local.app import App
+from hekla.local.faults import Faults
+from hekla.local.journal import Journal, JournalError
+from hekla.local.kubelet import Kubelet
+from hekla.local.namespaces import Namespaces
+from hekla.local.objects import Objects
+from hekla.local.registry import NAMESPACES, PRIORITY_CLASSES, Registry
+from hekla.local.settings import Settings
+from hekla.local.simulate_runtime import SimulateRuntime
+from hekla.local.storage import Storage
+from hekla.local.watches import Watches
+
+_FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+class Cluster:
+    """Everything but the socket."""
+
+    def __init__(self, settings: Settings, journal: Journal) -> None:
+        self._settings = settings
+        self._registry = Registry()
+        self._storage = Storage(journal, self._registry)
+        self._objects = Objects(self._storage, now=_now)
+        faults = Faults(settings.watch_delay.total_seconds())
+        self.watches = Watches(self._storage, faults, history=settings.watch_history)
+        self._node_names = nodes.names(settings.nodes)
+        self._kubelet = Kubelet(self._storage, self._objects, self._node_names, now=_now)
+        self._runtime = SimulateRuntime(
+            self._kubelet,
+            start_delay=settings.start_delay,
+            default_duration=settings.simulate_duration,
+            now=_now,
+        )
+        self.app = App(
+            registry=self._registry,
+            storage=self._storage,
+            objects=self._objects,
+            watches=self.watches,
+            faults=faults,
+            logs=self._runtime,
+        )
+
+    async def start(self) -> None:
+        """Make what every cluster has, and take over what was there before."""
+        settings, storage = self._settings, self._storage
+        for name in _FIRST_NAMESPACES:
+            if storage.latest(NAMESPACES, "", name) is None:
+                self._objects.create(NAMESPACES, "", {"metadata": {"name": name}})
+        for name, value in admission.SYSTEM_PRIORITIES.items():
+            if storage.latest(PRIORITY_CLASSES, "", name) is None:
+                body = {"metadata": {"name": name}, "value": value}
+                self._objects.create(PRIORITY_CLASSES, "", body)
+        has = nodes.capacity(
+            cpu=settings.node_cpu,
+            memory=settings.node_memory,
+            gpus=settings.node_gpus,
+            pods=settings.node_pods,
+        )
+        for name in self._node_names:
+            nodes.register(self._objects, storage, name, has, now=_now())
+        await storage.settled()
+        Namespaces(storage, self._objects, self._registry).begin()
+        self._kubelet.begin(self._runtime)
+        self._kubelet.tasks.spawn(self._renew_leases(), name="leases")
+
+    async def stop(self) -> None:
+        """Stop the agents and close the store; containers run on."""
+        await self._kubelet.tasks.cancel()
+        await self._storage.close()
+
+    async def _renew_leases(self) -> None:
+        interval = nodes.renew_interval(len(self._node_names))
+        while self._node_names:
+            nodes.renew(
+                self._objects, self._storage, self._node_names, interval=interval, now=_now
+            )
+            with contextlib.suppress(JournalError):  # whoever writes next is told
+                await self._storage.settled()
+            await asyncio.sleep(interval)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

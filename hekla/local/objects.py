@@ -1,0 +1,347 @@
+"""The verbs of the API on any kind: create, read, replace, patch, delete, bind.
+
+The HTTP side and the node agents use the same ones. A write returns at once, and lasts when
+``storage.settled()`` returns.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from hekla.domain.errors import Violation
+from hekla.local import admission, errors, metadata, patch as patches, pods
+from hekla.local.registry import NAMESPACES, PODS, Kind, Object
+from hekla.local.rules import rules_of
+from hekla.local.selection import Selection
+from hekla.local.storage import Entry, Storage
+
+_SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so that no words come out
+_GENERATED_LENGTH: Final = 253 - 5
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """How something is to be deleted."""
+
+    grace_seconds: int | None = None
+    uid: str | None = None
+    version: str | None = None
+    dry_run: bool = False
+
+
+class Deleted(NamedTuple):
+    """What a delete did."""
+
+    entry: Entry
+    gone: bool
+    """Whether the object is no more; else it is marked and waits for someone."""
+
+
+class Objects:
+    """The verbs."""
+
+    def __init__(self, storage: Storage, *, now: Callable[[], datetime]) -> None:
+        self._storage = storage
+        self._now = now
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Entry:
+        """The object of that name.
+
+        Raises:
+            ApiError: there is none.
+        """
+        entry = self._storage.get(kind, namespace, name)
+        if entry is None:
+            raise errors.not_found(kind, name)
+        return entry
+
+    def select(self, selection: Selection) -> list[Entry]:
+        """The objects meant, in the order of their names."""
+        kind = selection.kind
+        if selection.name is not None and selection.namespace is not None:
+            one = self._storage.get(kind, selection.namespace, selection.name)
+            return [one] if one is not None and selection.matches(one) else []
+        found = [
+            entry
+            for entry in self._storage.select(kind, selection.namespace)
+            if selection.matches(entry)
+        ]
+        found.sort(key=lambda entry: (entry.namespace, entry.name))
+        return found
+
+    def create(
+        self, kind: Kind, namespace: str, body: object, *, dry_run: bool = False
+    ) -> Entry:
+        """Make a new object.
+
+        Raises:
+            ApiError: its name is taken, its namespace is missing, or it breaks rules.
+        """
+        value = _shaped(kind, body)
+        given = value["metadata"]
+        _check_namespace(kind, namespace, given)
+        if given.get("resourceVersion"):
+            raise errors.bad_request(
+                "resourceVersion should not be set on objects to be created"
+            )
+        if not given.get("name") and given.get("generateName"):
+            given["name"] = self._generated_name(kind, namespace, given["generateName"])
+        if not given.get("name"):
+            why = "Required value: name or generateName is required"
+            raise errors.invalid(kind, "", [Violation("metadata.name", why)])
+        if kind.namespaced:
+            admission.check_namespace(self._storage, kind, namespace, given["name"])
+        value["metadata"] = metadata.created(
+            kind, given, uid=str(uuid.uuid4()), now=self._now()
+        )
+        rules = rules_of(kind.resource)
+        value.pop("status", None)
+        rules.defaults(value)
+        name = given["name"]
+        _refuse(kind, name, metadata.violations(kind, value["metadata"]) + rules.check(value))
+        if self._storage.latest(kind, namespace, name) is not None:
+            raise errors.already_exists(kind, name)
+        admission.admit(self._storage, kind, value)
+        status = rules.first_status(value)
+        if status is not None:
+            value["status"] = status
+        return self._put(kind, value, dry_run=dry_run)
+
+    def replace(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        body: object,
+        *,
+        status: bool = False,
+        dry_run: bool = False,
+    ) -> Entry:
+        """Put ``body`` in the place of the object, or its status in the place of the status.
+
+        Raises:
+            ApiError: it is missing, was changed by somebody else, or breaks rules.
+        """
+        value = _shaped(kind, body)
+        _check_namespace(kind, namespace, value["metadata"])
+        if value["metadata"].get("name", name) != name:
+            raise errors.bad_request(
+                f"the name of the object ({value['metadata']['name']}) "
+                f"does not match the name on the URL ({name})"
+            )
+        if kind.needs_version and not value["metadata"].get("resourceVersion"):
+            why = "Invalid value: 0: must be specified for an update"
+            raise errors.invalid(kind, name, [Violation("metadata.resourceVersion", why)])
+        old = self._latest(kind, namespace, name)
+        return self._update(old, value, status=status, dry_run=dry_run)
+
+    def patch(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        merge_patch: object,
+        *,
+        status: bool = False,
+        dry_run: bool = False,
+    ) -> Entry:
+        """Apply a merge patch to the object, or to its status.
+
+        Raises:
+            ApiError: as ``replace``.
+        """
+        if not isinstance(merge_patch, dict):
+            raise errors.bad_request("a merge patch must be an object")
+        old = self._latest(kind, namespace, name)
+        value = _shaped(kind, patches.merge(old.object(), merge_patch))
+        if value["metadata"].get("name") != name:
+            raise errors.bad_request("metadata.name may not be patched")
+        _check_namespace(kind, namespace, value["metadata"])
+        return self._update(old, value, status=status, dry_run=dry_run)
+
+    def write_status(
+        self, kind: Kind, namespace: str, name: str, *, uid: str, status: Object
+    ) -> Entry | None:
+        """Set the status of that very object, for a node agent; None if it is gone."""
+        old = self._storage.latest(kind, namespace, name)
+        if old is None or old.uid != uid:
+            return None
+        value = old.object()
+        if value.get("status") == status:
+            return old
+        value["status"] = status
+        return self._storage.put(kind, value)
+
+    def bind(self, namespace: str, name: str, binding: object) -> Entry:
+        """Give a pod its node.
+
+        Raises:
+            ApiError: there is no such pod, or it has a node already.
+        """
+        shape = _shaped(PODS, binding, kind_name="Binding")
+        target = shape.get("target")
+        node = target.get("name") if isinstance(target, dict) else None
+        if not isinstance(node, str) or not node:
+            raise errors.invalid(PODS, name, [Violation("target.name", "Required value")])
+        old = self._latest(PODS, namespace, name)
+        wanted_uid = shape["metadata"].get("uid")
+        if wanted_uid and wanted_uid != old.uid:
+            raise errors.conflict(PODS, name, _uid_mismatch(wanted_uid, old.uid))
+        pod = old.object()
+        if old.deleting:
+            why = f"pod {name} is being deleted, cannot be assigned to a host"
+            raise errors.conflict(PODS, name, why)
+        present = pod["spec"].get("nodeName")
+        if present:
+            why = f'pod {name} is already assigned to node "{present}"'
+            raise errors.conflict(PODS, name, why)
+        annotations = shape["metadata"].get("annotations") or {}
+        return self._storage.put(PODS, pods.bound(pod, node, annotations, now=self._now()))
+
+    def delete(self, kind: Kind, namespace: str, name: str, how: Deletion) -> Deleted:
+        """Delete the object, or mark it if a grace period or finalizers hold it.
+
+        Raises:
+            ApiError: it is missing or not the one that was meant.
+        """
+        old = self._latest(kind, namespace, name)
+        if how.uid is not None and how.uid != old.uid:
+            raise errors.conflict(kind, name, _uid_mismatch(how.uid, old.uid))
+        if how.version is not None and how.version != str(old.version):
+            why = (
+                f"Precondition failed: ResourceVersion in precondition: {how.version}, "
+                f"ResourceVersion in object meta: {old.version}"
+            )
+            raise errors.conflict(kind, name, why)
+        value = old.object()
+        grace = rules_of(kind.resource).grace(value, how.grace_seconds)
+        marked = self._marked(value["metadata"], grace)
+        if kind is NAMESPACES:
+            value["status"] = {**value.get("status", {}), "phase": "Terminating"}
+        held = kind is NAMESPACES and value["spec"].get("finalizers")
+        gone = not held and metadata.may_go(marked)
+        if how.dry_run or (marked == value["metadata"] and not gone):
+            return Deleted(old, gone)
+        if gone:
+            return Deleted(self._storage.remove(kind, value), gone=True)
+        value["metadata"] = marked
+        return Deleted(self._storage.put(kind, value), gone=False)
+
+    def delete_selected(self, selection: Selection, how: Deletion) -> list[Entry]:
+        """Delete all objects meant."""
+        deleted = []
+        kind = selection.kind
+        for entry in self.select(selection):
+            if self._storage.latest(kind, entry.namespace, entry.name) is not None:
+                deleted.append(self.delete(kind, entry.namespace, entry.name, how).entry)
+        return deleted
+
+    def _marked(self, old: Object, grace: int) -> Object:
+        if "deletionTimestamp" not in old:
+            return metadata.marked_for_deletion(old, grace_seconds=grace, now=self._now())
+        if grace < old.get("deletionGracePeriodSeconds", 0):
+            return metadata.with_less_grace(old, grace_seconds=grace)
+        return old
+
+    def _update(self, old: Entry, value: Object, *, status: bool, dry_run: bool) -> Entry:
+        kind, name = old.kind, old.name
+        given = value["metadata"]
+        if given.get("uid", old.uid) != old.uid:
+            raise errors.conflict(kind, name, _uid_mismatch(given["uid"], old.uid))
+        if given.get("resourceVersion") and given["resourceVersion"] != str(old.version):
+            raise errors.modified(kind, name)
+        before = old.object()
+        if status:
+            if not isinstance(value.get("status", {}), dict):
+                why = [Violation("status", "Invalid value: must be an object")]
+                raise errors.invalid(kind, name, why)
+            return self._put_changed(
+                old, before, {**before, "status": value.get("status", {})}, dry_run=dry_run
+            )
+        value["metadata"] = metadata.updated(before["metadata"], given)
+        if kind.status:
+            value.pop("status", None)
+            if "status" in before:
+                value["status"] = before["status"]
+        rules = rules_of(kind.resource)
+        rules.defaults(value)
+        found = metadata.violations(kind, value["metadata"]) + rules.check(value)
+        _refuse(kind, name, found)
+        found = metadata.new_finalizers(before["metadata"], value["metadata"])
+        _refuse(kind, name, found + rules.check_update(before, value))
+        if kind.generation and value.get("spec") != before.get("spec"):
+            value["metadata"]["generation"] = before["metadata"].get("generation", 0) + 1
+        return self._put_changed(old, before, value, dry_run=dry_run)
+
+    def _put_changed(
+        self, old: Entry, before: Object, value: Object, *, dry_run: bool
+    ) -> Entry:
+        if value == before:
+            return old
+        held = old.kind is NAMESPACES and value["spec"].get("finalizers")
+        if metadata.may_go(value["metadata"]) and not held and not dry_run:
+            return self._storage.remove(old.kind, value)
+        return self._put(old.kind, value, dry_run=dry_run)
+
+    def _put(self, kind: Kind, value: Object, *, dry_run: bool) -> Entry:
+        if dry_run:
+            return self._storage.imagine(kind, value)
+        return self._storage.put(kind, value)
+
+    def _latest(self, kind: Kind, namespace: str, name: str) -> Entry:
+        entry = self._storage.latest(kind, namespace, name)
+        if entry is None:
+            raise errors.not_found(kind, name)
+        return entry
+
+    def _generated_name(self, kind: Kind, namespace: str, prefix: str) -> str:
+        while True:
+            suffix = "".join(secrets.choice(_SUFFIX) for _ in range(5))
+            name = prefix[:_GENERATED_LENGTH] + suffix
+            if self._storage.latest(kind, namespace, name) is None:
+                return name
+
+
+def _shaped(kind: Kind, body: object, *, kind_name: str = "") -> Object:
+    """``body`` as an object of ``kind`` that can be worked on."""
+    if not isinstance(body, dict):
+        raise errors.bad_request("the body must be a JSON object")
+    wanted = {"apiVersion": kind.api_version, "kind": kind_name or kind.name}
+    for key, expected in wanted.items():
+        given = body.get(key) or expected
+        if given != expected:
+            what = "API version" if key == "apiVersion" else "kind"
+            raise errors.bad_request(
+                f"the {what} in the data ({given}) "
+                f"does not match the expected {what} ({expected})"
+            )
+    given_metadata = body.get("metadata") or {}
+    wrong = metadata.shape_error(given_metadata)
+    if wrong:
+        raise errors.bad_request(f"{wanted['kind']} cannot be read: {wrong}")
+    return {**body, **wanted, "metadata": dict(given_metadata)}
+
+
+def _check_namespace(kind: Kind, namespace: str, given: Object) -> None:
+    if kind.namespaced:
+        if given.setdefault("namespace", namespace) != namespace:
+            raise errors.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the "
+                f"request: {given['namespace']!r}, {namespace!r}"
+            )
+    else:
+        given.pop("namespace", None)
+
+
+def _refuse(kind: Kind, name: str, found: list[Violation]) -> None:
+    if found:
+        raise errors.invalid(kind, name, found)
+
+
+def _uid_mismatch(wanted: str, present: str) -> str:
+    return f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}"

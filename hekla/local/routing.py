@@ -1,0 +1,164 @@
+"""From a request's path and parameters to what is meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl
+
+import orjson
+
+from hekla.local import errors
+from hekla.local.objects import Deletion
+from hekla.local.patch import without_nulls
+from hekla.local.registry import NAMESPACES, Kind, Registry
+
+MERGE_PATCH: Final = "application/merge-patch+json"
+_FALSE: Final = frozenset({"", "0", "false", "False"})
+_PROPAGATION: Final = frozenset({"Foreground", "Background", "Orphan"})
+
+
+class Target(NamedTuple):
+    """What a path names: a kind, perhaps one object of it, perhaps a part of that."""
+
+    kind: Kind
+    namespace: str | None
+    name: str | None
+    subresource: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request, read whole."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    content_type: str
+    body: bytes
+
+    def flag(self, name: str) -> bool:
+        """Whether a parameter is given and not false; some clients say ``True``."""
+        return self.query.get(name, "") not in _FALSE
+
+    def number(self, name: str) -> int | None:
+        """A parameter that is a whole number.
+
+        Raises:
+            ApiError: it is something else.
+        """
+        text = self.query.get(name, "")
+        if not text:
+            return None
+        if not text.isascii() or not text.isdigit() or len(text) > 18:
+            raise errors.bad_request(f"invalid value for {name}: {text[:80]!r}")
+        return int(text)
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing may be kept."""
+        text = self.query.get("dryRun", "")
+        if text not in {"", "All"}:
+            raise errors.bad_request(f"invalid value for dryRun: {text[:80]!r}: must be All")
+        return text == "All"
+
+    def json(self) -> object:
+        """The body of a create or replace.
+
+        Raises:
+            ApiError: it is not JSON, or is said to be something else.
+        """
+        if self.content_type not in {"", "application/json"}:
+            raise errors.unsupported_media_type(
+                f'the body of the request was "{self.content_type[:80]}": '
+                "send application/json (with kubectl: create -f FILE)"
+            )
+        # For Kubernetes a null is nothing, but looking for them costs; most bodies have none.
+        value = _parsed(self.body)
+        return without_nulls(value) if b"null" in self.body else value
+
+    def merge_patch(self) -> object:
+        """The body of a patch.
+
+        Raises:
+            ApiError: it is not a merge patch.
+        """
+        if self.content_type != MERGE_PATCH:
+            raise errors.unsupported_media_type(
+                f'patches of the type "{self.content_type[:80]}" are not supported: '
+                f"send {MERGE_PATCH} (with kubectl: patch --type=merge)"
+            )
+        return _parsed(self.body)
+
+
+def read_query(raw: bytes) -> dict[str, str]:
+    """The parameters; of several of one name the last."""
+    return dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True))
+
+
+def find(registry: Registry, path: str) -> Target | None:
+    """What ``path`` names among the kinds served, or None."""
+    parts = path.strip("/").split("/")
+    if parts[:2] == ["api", "v1"]:
+        group, version, rest = "", "v1", parts[2:]
+    elif parts[0] == "apis" and len(parts) > 3:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    namespace = None
+    in_namespace = rest[0:1] == ["namespaces"] and len(rest) >= 3
+    if in_namespace and not (not group and rest[2] in {"status", "finalize"}):
+        namespace, rest = rest[1], rest[2:]
+    if not rest or len(rest) > 3 or not all(rest):
+        return None
+    kind = registry.find(group, version, rest[0])
+    name = rest[1] if len(rest) > 1 else None
+    subresource = rest[2] if len(rest) > 2 else ""
+    if kind is None or (namespace is not None and not kind.namespaced):
+        return None
+    if kind.namespaced and namespace is None and name is not None:
+        return None
+    if subresource and not _has(kind, subresource):
+        return None
+    return Target(kind, namespace, name, subresource)
+
+
+def deletion(request: Request) -> Deletion:
+    """How a DELETE wants it done, by its body and its parameters.
+
+    Raises:
+        ApiError: it says something that is not known.
+    """
+    body = request.json() if request.body else {}
+    if not isinstance(body, dict):
+        raise errors.bad_request("the body of a delete must be an object")
+    grace = body.get("gracePeriodSeconds", request.number("gracePeriodSeconds"))
+    if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
+        raise errors.bad_request(f"invalid value for gracePeriodSeconds: {grace!r}")
+    propagation = body.get("propagationPolicy", request.query.get("propagationPolicy"))
+    if propagation is not None and propagation not in _PROPAGATION:
+        raise errors.bad_request(f"invalid value for propagationPolicy: {propagation!r}")
+    preconditions = body.get("preconditions", {})
+    if not isinstance(preconditions, dict):
+        raise errors.bad_request("preconditions must be an object")
+    return Deletion(
+        grace,
+        preconditions.get("uid"),
+        preconditions.get("resourceVersion"),
+        request.dry_run or body.get("dryRun") == ["All"],
+    )
+
+
+def _has(kind: Kind, subresource: str) -> bool:
+    if subresource == "status":
+        return kind.status
+    if kind is NAMESPACES and subresource == "finalize":
+        return True
+    return subresource in kind.subresources
+
+
+def _parsed(body: bytes) -> object:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise errors.bad_request(f"the body is not valid JSON: {error}") from error
