@@ -60,7 +60,7 @@ def _namespace(command: options.Command) -> options.Command:
 @_namespace
 @options.with_client
 def apply(client: Client, *, files: Sequence[str], namespace: str | None) -> None:
-    """Create the objects of a manifest, or change those that exist.
+    """Create or change the objects of a manifest.
 
     Every document is checked before the first is sent. Queues are sent first, then pod groups,
     then jobs.
@@ -159,7 +159,10 @@ def delete(
     wait: bool,
     timeout: timedelta | None,
 ) -> None:
-    """Delete the objects of a manifest: jobs first, then pod groups, then queues."""
+    """Delete the objects of a manifest.
+
+    Jobs go first, then pod groups, then queues.
+    """
     items = manifest.read(files, namespace)
     if nameless := next((item for item in items if not item.object.metadata.name), None):
         raise InvalidError(f"{nameless.where}: metadata.name: is required")

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import click
 
-from hekla.client.endpoints import home
 from hekla.domain.errors import DomainError, InvalidError, UnavailableError
 
 FAILED: Final = 1
@@ -43,9 +42,8 @@ class Root(click.Group):
             sys.stdout.flush()
         except click.exceptions.Exit as error:
             code = error.exit_code
-        except (KeyboardInterrupt, click.Abort):
+        except click.Abort:
             code = INTERRUPTED
-            _say("interrupted")
         except BrokenPipeError:
             code = READER_GONE
             _discard_output()
@@ -68,12 +66,24 @@ class Root(click.Group):
             sys.exit(code if isinstance(code, int) else 0)
         return code
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand; treat here what click itself would treat further out."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _say("interrupted")
+            ctx.exit(INTERRUPTED)
+        except BrokenPipeError:
+            _discard_output()
+            ctx.exit(READER_GONE)
+
 
 def explained(error: DomainError) -> str:
     """What to tell of ``error``, and what to do about it."""
     if isinstance(error, InvalidError) and error.violations:
         return "; ".join(str(violation) for violation in error.violations)
-    if isinstance(error, UnavailableError) and "hekla up" not in str(error):
+    silent = ("cannot be reached", "did not answer in time")
+    if isinstance(error, UnavailableError) and any(words in str(error) for words in silent):
         return f"{error}; see 'hekla status', start what is missing with 'hekla up'"
     return str(error) or type(error).__name__
 
@@ -96,8 +106,3 @@ def _discard_output() -> None:
     """Keep the interpreter from flushing into the closed pipe, which would be a traceback."""
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, 1)
-
-
-def folder() -> str:
-    """The home folder, for messages."""
-    return str(home(os.environ))

@@ -147,7 +147,10 @@ def job_logs(
     tail: int | None,
     namespace: str,
 ) -> None:
-    """Print what a job's pods printed; of several pods with the pod before each line."""
+    """Print what a job's pods printed.
+
+    Of several pods each line comes with its pod's name before it.
+    """
     pods = logs.chosen(client.jobs.pods(namespace, name), task, index)
     if not pods:
         found = client.jobs.get(namespace, name)
@@ -174,7 +177,10 @@ def job_logs(
 @options.output
 @options.with_client
 def attempts(client: Client, *, name: str, namespace: str, form: Format) -> None:
-    """Show every life of every pod of a job, also of one that was deleted."""
+    """Show every life of every pod of a job.
+
+    Those of a deleted job are remembered as well.
+    """
     now = datetime.now(UTC)
     shown = [kinds.attempt(one, now) for one in client.jobs.attempts(namespace, name)]
     output.listing(kinds.ATTEMPTS, shown, form, namespace=namespace, everywhere=False)
@@ -211,7 +217,7 @@ def delete(
     timeout: timedelta | None,
     namespace: str,
 ) -> None:
-    """Delete jobs; return when their pods and pod groups are gone."""
+    """Delete jobs, pods and pod groups included."""
     removals = []
     for name in names:
         try:

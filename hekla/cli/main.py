@@ -15,6 +15,7 @@ from hekla.cli.queue import queue
 
 
 @click.group(
+    "hekla",
     cls=Root,
     epilog=options.examples(
         "hekla up --detach",

@@ -12,12 +12,14 @@ from typing import Any, Final, Generic, TypeVar
 import click
 import yaml
 
+from hekla.api import scalars
 from hekla.cli.table import table
 
 T = TypeVar("T")
 
 _LIKE_A_NUMBER: Final = re.compile(r"[-+.]?[0-9]")
 """Texts that some reader of YAML might take for a number or a date."""
+_STR: Final = "tag:yaml.org,2002:str"
 
 
 class Format(StrEnum):
@@ -102,10 +104,10 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    if "\n" in text:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|")
-    quote = '"' if _LIKE_A_NUMBER.match(text) else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=quote)
+    odd = not text.replace("\n", "").isprintable() or _LIKE_A_NUMBER.match(text)
+    if odd or not isinstance(scalars.resolve(text), str):
+        return dumper.represent_scalar(_STR, text, style='"')
+    return dumper.represent_scalar(_STR, text, style="|" if "\n" in text else None)
 
 
 _Dumper.add_representer(str, _text)

@@ -136,11 +136,12 @@ def up(
     timeout: timedelta,
     **asked: Any,
 ) -> None:
-    """Start Postgres, a local Kubernetes cluster and the four services; start what is missing.
+    """Start a local stack, or what is missing of it.
 
-    Everything lives in HEKLA_HOME (~/.hekla by default) and listens on this machine only. With
-    HEKLA_DATABASE_URL set, that database is used instead of a Postgres of our own. Without
-    --detach it stays, tells what happens, and Ctrl-C takes everything down.
+    That is Postgres, a local Kubernetes cluster and the four services. Everything lives in
+    HEKLA_HOME (~/.hekla by default) and listens on this machine only. With HEKLA_DATABASE_URL
+    set, that database is used instead of a Postgres of our own. Without --detach it stays and
+    tells what happens, and Ctrl-C takes everything down.
     """
     environ = click.get_current_context().find_root().obj
     wanted = {name: value for name, value in asked.items() if value is not None}
@@ -177,7 +178,7 @@ def _follow(home: Home) -> None:
 @click.option("--purge", is_flag=True, help="Remove all data too: jobs, history, logs.")
 @options.with_home
 def down(home: Home, *, purge: bool) -> None:
-    """Stop all that 'hekla up' started, pods included. Data stays."""
+    """Stop all that 'hekla up' started. Pods end too; data stays."""
     found = local.down(home, report=_say, purge=purge)
     click.echo(
         f"hekla is down in {home.folder}" if found else f"hekla was down in {home.folder}"
@@ -229,7 +230,11 @@ def _row(unit: local.Standing) -> Sequence[str]:
 @click.argument("service")
 @options.with_home
 def stop(home: Home, *, service: str) -> None:
-    """Stop one service: webhook, controller, scheduler, flow, postgres or cluster."""
+    """Stop one service.
+
+    SERVICE is webhook, controller, scheduler, flow, postgres or cluster. It stays stopped until
+    'hekla start' or 'hekla up'.
+    """
     for name in local.stop(home, service):
         click.echo(f"{name} stopped")
 
@@ -246,7 +251,10 @@ def stop(home: Home, *, service: str) -> None:
 )
 @options.with_home
 def start(home: Home, *, service: str, variables: Sequence[str]) -> None:
-    """Start one service that was stopped, and wait until it is ready."""
+    """Start a stopped service.
+
+    Returns once it is ready.
+    """
     env = dict(variable.split("=", 1) for variable in variables if "=" in variable)
     for name in local.start(home, service, env=env):
         click.echo(f"{name} started")
@@ -256,6 +264,6 @@ def start(home: Home, *, service: str, variables: Sequence[str]) -> None:
 @click.option("--url", envvar=DATABASE_VARIABLE, help="The database; else that of 'hekla up'.")
 @options.with_home
 def migrate(home: Home, *, url: str | None) -> None:
-    """Bring a database to the schema that this version knows."""
+    """Bring a database to the newest schema."""
     found = url or stack.database_url(home, stack.Options())
     click.echo(f"the schema is at {migrate_database(found)}")

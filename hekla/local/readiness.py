@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from hekla.local import stack
 from hekla.local.endpoints import LOOPBACK, Home
+from hekla.local.postgres import EmbeddedPostgres
 from hekla.local.supervisor.unit import State
 
 TIMEOUT: Final = 2.0
@@ -25,7 +26,7 @@ def why_not(unit: Mapping[str, Any], home: Home, ports: Mapping[str, int]) -> st
     if state != State.RUNNING:
         return _told(unit)
     if name == stack.POSTGRES:
-        return None  # the migration has asked it
+        return None if EmbeddedPostgres(home.postgres).ready() else "does not answer yet"
     purpose = stack.KUBERNETES if name == stack.CLUSTER else stack.http_port(name)
     if name == stack.CLUSTER and not stack.kubeconfig(home).exists():
         return "starting"
