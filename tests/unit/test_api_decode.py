@@ -155,7 +155,7 @@ def test_what_a_server_shows_can_be_sent_back() -> None:
 
 @pytest.mark.parametrize("model", [Job, PodGroup, Queue])
 def test_every_object_survives_json(model: type[Model]) -> None:
-    @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
     @given(models(model))
     def check(value: Model) -> None:
         text = json.dumps(decode.encode(value))
@@ -546,7 +546,7 @@ def test_nothing_that_looks_like_an_object_breaks_the_decoder(
 
 
 @given(models(Job))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 def test_bounds_can_be_asked_of_every_job(value: Job) -> None:
     for violation in bounds.violations(value):
         assert violation.path
