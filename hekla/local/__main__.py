@@ -28,6 +28,7 @@ def main() -> int:
         with server.lock(settings.home), server.listen(settings.port) as listener:
             journal = Journal(settings.home / "cluster.db")
             configure_logging("local")
+            server.allow_many_files()
             uvloop.run(server.serve(settings, journal, listener))
     except (config.ConfigError, InvalidError, JournalError, server.StartError) as error:
         sys.stderr.write(f"hekla.local: {error}\n")

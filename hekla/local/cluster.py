@@ -10,9 +10,11 @@ from hekla.local import admission, nodes
 from hekla.local.app import App
 from hekla.local.faults import Faults
 from hekla.local.journal import Journal, JournalError
-from hekla.local.kubelet import Kubelet
+from hekla.local.kubelet import Kubelet, Runtime
+from hekla.local.logs import Logs
 from hekla.local.namespaces import Namespaces
 from hekla.local.objects import Objects
+from hekla.local.process_runtime import ProcessRuntime
 from hekla.local.registry import NAMESPACES, PRIORITY_CLASSES, Registry
 from hekla.local.settings import Settings
 from hekla.local.simulate_runtime import SimulateRuntime
@@ -34,19 +36,29 @@ class Cluster:
         self.watches = Watches(self._storage, faults, history=settings.watch_history)
         self._node_names = nodes.names(settings.nodes)
         self._kubelet = Kubelet(self._storage, self._objects, self._node_names, now=_now)
-        self._runtime = SimulateRuntime(
-            self._kubelet,
-            start_delay=settings.start_delay,
-            default_duration=settings.simulate_duration,
-            now=_now,
-        )
+        pods = settings.home / "pods"
+        self._runtime: Runtime
+        if settings.runtime == "simulate":
+            self._runtime = SimulateRuntime(
+                self._kubelet,
+                start_delay=settings.start_delay,
+                default_duration=settings.simulate_duration,
+                now=_now,
+            )
+        else:
+            self._runtime = ProcessRuntime(
+                self._kubelet,
+                self._storage,
+                folder=pods.absolute(),
+                home=(settings.hekla_home or settings.home).absolute(),
+            )
         self.app = App(
             registry=self._registry,
             storage=self._storage,
             objects=self._objects,
             watches=self.watches,
             faults=faults,
-            logs=self._runtime,
+            logs=Logs(self._storage, pods),
         )
 
     async def start(self) -> None:

@@ -49,6 +49,9 @@ class Report(NamedTuple):
 class Runtime(Protocol):
     """Runs the containers of admitted pods, and reports to the kubelet."""
 
+    def begin(self, known: Collection[str]) -> None:
+        """Clean up after pods whose uid is not known any more."""
+
     def start(self, ref: PodRef, pod: Object, ip: str) -> None:
         """Run the pod, or take over what of it runs already."""
 
@@ -108,10 +111,15 @@ class Kubelet:
         entries = list(self._storage.select(PODS))
         for entry in entries:
             self._addresses.reserve(entry.field("status.podIP"))
+        runtime.begin({entry.uid for entry in entries})
         # Pods that were taken before come first: what they use is used.
         for entry in sorted(entries, key=lambda entry: entry.field("status.podIP") == ""):
             self._see(entry)
         self._storage.listen(self._hear)
+
+    def allocatable(self, node: str) -> Mapping[str, int]:
+        """What a node has for pods."""
+        return self._node(node).allocatable
 
     async def report(self, reports: Sequence[Report]) -> None:
         """Write what a runtime says; returns when it lasts, and deletes what is over."""

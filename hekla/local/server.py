@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import resource
 import signal
 import socket
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ HOST: Final = "127.0.0.1"
 _BACKLOG: Final = 2048
 _KEEP_ALIVE: Final = 120
 _DRAIN: Final = 5
+_FILES: Final = 65_536
 
 
 class StartError(Exception):
@@ -84,6 +86,14 @@ def write_kubeconfig(path: Path, url: str) -> None:
     draft = path.with_suffix(".new")
     draft.write_text(yaml.safe_dump(config, sort_keys=False))
     draft.replace(path)
+
+
+def allow_many_files() -> None:
+    """Take as many open files as the system gives: each container and connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def serve(settings: Settings, journal: Journal, listener: socket.socket) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -19,9 +19,6 @@ from hekla.local import pod_status
 from hekla.local.kubelet import Kubelet, PodRef, Report
 from hekla.local.pod_status import Container, Running, Terminated, Waiting
 from hekla.local.registry import Object
-from hekla.local.routing import Request
-from hekla.local.storage import Entry
-from hekla.local.streams import Body
 
 _BATCH: Final = 500
 _BACKOFF_FIRST: Final = 1.0
@@ -73,6 +70,9 @@ class SimulateRuntime:
         self._timer_due = 0.0
         self._working: asyncio.Task[None] | None = None
 
+    def begin(self, known: Collection[str]) -> None:
+        """See ``Runtime``: nothing is left of a pretence."""
+
     def start(self, ref: PodRef, pod: Object, ip: str) -> None:
         """See ``Runtime``."""
         simulated = _Pod(ref, _script(pod, self._default), _container(pod))
@@ -89,10 +89,6 @@ class SimulateRuntime:
     def forget(self, ref: PodRef) -> None:
         """See ``Runtime``."""
         self._pods.pop(ref.uid, None)
-
-    async def stream(self, pod: Entry, request: Request, sent: Body) -> None:
-        """What a pretended container wrote: nothing."""
-        await sent.whole(200, b"", "text/plain")
 
     def _schedule(self, simulated: _Pod, seconds: float) -> None:
         self._turns += 1
