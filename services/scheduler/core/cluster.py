@@ -7,10 +7,11 @@ failed; events older than that, which name none, never undo it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from services.scheduler.core.classes import ClassTable, PodClass
-from services.scheduler.core.groups import GroupState, GroupStatus, Hold, PodState
+from services.scheduler.core.groups import GroupState, Hold, PodState
 from services.scheduler.core.objects import Group, Node, Pod, PriorityClass, Queue
 from services.scheduler.core.occupancy import Occupancy
 from services.scheduler.core.queues import QueueTable
@@ -147,7 +148,7 @@ class Cluster:
             self.release(group)
         for group in self.groups.values():
             group.decided = False
-            group.status = GroupStatus.of(group.group)
+            group.follow()
             self.revise(group)
 
     # Groups.
@@ -163,9 +164,9 @@ class Cluster:
         else:
             self._leave_queue(state)
             state.group = group
-            state.refused_at = -1
+            state.tried_anew()
             if not state.decided:
-                state.status = GroupStatus.of(group)
+                state.follow()
             self._enter_queue(state)
         state.priority = self._priority(group.priority_class)
         self._named[group.namespace, group.name] = state
@@ -232,18 +233,24 @@ class Cluster:
 
     # What a session decided.
 
-    def place(self, state: PodState, row: int) -> None:
-        """A session has placed a pod and counted it on the node: assume it there."""
-        group = state.group
-        assert group is not None, f"{state.pod.uid} has no group"
-        group.count(state, Status.PENDING, -1)
-        state.status = Status.BINDING
-        state.row = row
-        state.node = self.nodes.name(row)
-        group.count(state, Status.BINDING, 1)
-        self._count_use(state, 1)
-        self.occupancy.settle(state)
-        self.assumed[state.pod.uid] = state.node
+    def place(self, group: GroupState, states: Sequence[PodState], rows: Sequence[int]) -> None:
+        """A session has placed pods and counted them on these rows: assume them there.
+
+        Args:
+            group: whose members they all are.
+            states: pending pods of one class.
+            rows: the row of each.
+        """
+        klass = states[0].klass
+        names = {row: self.nodes.name(row) for row in set(rows)}
+        for state, row in zip(states, rows, strict=True):
+            state.status = Status.BINDING
+            state.row = row
+            state.node = self.assumed[state.pod.uid] = names[row]
+            self.occupancy.settle(state)
+        group.count_placed(klass, states)
+        self.queues.get(group.group.queue).count(klass, len(states))
+        self.revise(group)
 
     # Inside.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -70,10 +71,12 @@ class Refusal(NamedTuple):
     """One word, for a condition."""
     message: str
     """The cause, in words."""
+    pod: str = ""
+    """The name of the pod that did not find room, where it is known."""
+    schedulable: int = 0
+    """How many pods of the gang would have found room."""
     proven: bool = False
     """No placement exists until room grows somewhere, or the group or its queue changes."""
-    klass: PodClass | None = None
-    """The class that did not find room, where it is known."""
 
 
 class GroupState:
@@ -95,6 +98,8 @@ class GroupState:
         self.held_since: datetime | None = None
         self.priority = 0
         """The value of its priority class."""
+        self.phase = group.phase
+        """Where it stands now."""
         self.status = GroupStatus.of(group)
         """What the world was last told of it."""
         self.decided = False
@@ -105,6 +110,8 @@ class GroupState:
         self.refused_at = -1
         """The cluster's ``room`` when it was refused for good reason; -1: try again."""
         self.had_members = False
+        self.unreported = False
+        """Some pending member may not have been told that it waits."""
 
     @property
     def uid(self) -> str:
@@ -134,7 +141,7 @@ class GroupState:
     @property
     def waits_in_line(self) -> bool:
         """Whether it has not been let in yet."""
-        return self.status.phase is PodGroupPhase.PENDING
+        return self.phase is PodGroupPhase.PENDING
 
     def task_ready(self, task: str) -> int:
         """How many members of ``task`` count for the gang."""
@@ -145,6 +152,11 @@ class GroupState:
         """How many members of ``task`` count for the gang, or may yet."""
         counts = self.tasks.get(task)
         return sum(counts[status] for status in VALID) if counts else 0
+
+    def follow(self) -> None:
+        """Take the status that the group came with for what the world knows."""
+        self.status = GroupStatus.of(self.group)
+        self.phase = self.group.phase
 
     def add(self, state: PodState) -> None:
         """Take a member in."""
@@ -165,16 +177,37 @@ class GroupState:
         """Count a member in (1) or out (-1) as ``status``."""
         self.counts[status] += by
         self.tasks[state.pod.task][status] += by
-        self.refused_at = -1
+        self.tried_anew()
         if status is Status.PENDING:
             key = (state.pod.task, state.klass)
             if by > 0:
+                self.unreported = True
                 self.pending.setdefault(key, {})[state.pod.uid] = state
             else:
                 bucket = self.pending[key]
                 del bucket[state.pod.uid]
                 if not bucket:
                     del self.pending[key]
+
+    def count_placed(self, klass: PodClass, states: Sequence[PodState]) -> None:
+        """Pending members of one class were given a node."""
+        for state in states:
+            pod = state.pod
+            del self.pending[pod.task, klass][pod.uid]
+            counts = self.tasks[pod.task]
+            counts[Status.PENDING] -= 1
+            counts[Status.BINDING] += 1
+        for key in [key for key, states in self.pending.items() if not states]:
+            del self.pending[key]
+        self.counts[Status.PENDING] -= len(states)
+        self.counts[Status.BINDING] += len(states)
+        self.tried_anew()
+        self.count_allocated(klass, len(states))
+
+    def tried_anew(self) -> None:
+        """Forget why it was not placed: something of it changed."""
+        self.refusal = None
+        self.refused_at = -1
 
     def count_allocated(self, klass: PodClass, by: int) -> None:
         """Count ``by`` members of a class as use of the queue."""

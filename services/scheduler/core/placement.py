@@ -9,7 +9,6 @@ at a time would have taken them. Only as much of ``S`` is worked out as is neede
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -17,8 +16,8 @@ import numpy as np
 from services.scheduler.core.classes import ClassTable, PodClass
 from services.scheduler.core.load import Load
 from services.scheduler.core.nodes import Ints, NodeTable, Rows
-from services.scheduler.core.transaction import Transaction
 from services.scheduler.core.scopes import UNLIMITED, Scope
+from services.scheduler.core.transaction import Transaction
 from services.scheduler.framework import Filter, Framework, Scorer
 
 NOWHERE: Final = int(np.iinfo(np.int64).min)

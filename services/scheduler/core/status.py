@@ -26,7 +26,9 @@ class Status(IntEnum):
     FAILED = 7
     LEAVING = 8
     """Succeeded and being deleted: it no longer counts for its gang."""
-    UNKNOWN = 9
+    DROPPED = 9
+    """Being deleted without ever having had a node."""
+    UNKNOWN = 10
 
 
 ALLOCATED: Final = frozenset({Status.BINDING, Status.BOUND, Status.RUNNING})
@@ -42,7 +44,7 @@ VALID: Final = (*READY, Status.PENDING, Status.GATED)
 """Count for their gang, or may yet."""
 
 
-_LIVE: Final = {
+_BY_PHASE: Final = {
     # (phase, terminating)
     (PodPhase.SUCCEEDED, False): Status.SUCCEEDED,
     (PodPhase.SUCCEEDED, True): Status.LEAVING,
@@ -50,14 +52,15 @@ _LIVE: Final = {
     (PodPhase.FAILED, True): Status.FAILED,
     (PodPhase.RUNNING, False): Status.RUNNING,
     (PodPhase.RUNNING, True): Status.RELEASING,
+    (PodPhase.PENDING, False): Status.BOUND,
     (PodPhase.PENDING, True): Status.RELEASING,
 }
 
 
 def status_of(pod: Pod) -> Status:
     """The status that ``pod`` has by its object alone."""
-    if pod.phase is PodPhase.PENDING and not pod.terminating:
-        if pod.node:
-            return Status.BOUND
+    if pod.phase is PodPhase.PENDING and not pod.node:
+        if pod.terminating:
+            return Status.DROPPED
         return Status.GATED if pod.gated else Status.PENDING
-    return _LIVE.get((pod.phase, pod.terminating), Status.UNKNOWN)
+    return _BY_PHASE.get((pod.phase, pod.terminating), Status.UNKNOWN)

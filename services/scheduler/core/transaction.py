@@ -57,6 +57,10 @@ class Transaction:
             self._occupancy.count_hold(hold, -1)
             self._log.append(_Lift(hold))
 
+    def keep(self) -> None:
+        """What was done so far is done for good."""
+        self._log.clear()
+
     def undo(self, mark: int) -> None:
         """Take back everything since ``mark``, last first."""
         while len(self._log) > mark:

@@ -1,0 +1,1 @@
+"""The steps of a session. Pure: each moves the session it is given, nothing else."""

@@ -1,0 +1,1 @@
+"""The plugins: rules that take part in extension points of ``framework``. Pure."""
