@@ -13,6 +13,7 @@ import pickle
 import signal
 import socket
 import sys
+from contextlib import suppress
 from typing import Final
 
 from hekla.kube.fence import Companion, Fence, Progress
@@ -61,8 +62,9 @@ async def _serve(
         companion: Companion | None = pickle.loads(hello.companion)  # noqa: S301 - our parent's
 
         async def emit(message: FromEngine | Ready) -> None:
-            writer.write(frame(message))
-            await writer.drain()
+            with suppress(ConnectionError):  # the loop below notices that the parent is gone
+                writer.write(frame(message))
+                await writer.drain()
 
         service = Service(hello.settings, fence=fence, emit=emit)
         with companion_running(Aside(fence, progress, companion)):

@@ -8,13 +8,11 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-import orjson
-
 from hekla import failpoint
 from hekla.kube import writes
 from hekla.kube.backoff import backoff
 from hekla.kube.errors import ALREADY_EXISTS
-from hekla.kube.requests import FENCED, NOT_SENT, UNAVAILABLE
+from hekla.kube.requests import TIMEOUT, UNAVAILABLE
 from hekla.kube.session import (
     Answer,
     FencedError,
@@ -75,7 +73,11 @@ class Engine:
 
         async def lane() -> None:
             for position, write in todo:
-                outcomes[position] = await self._one(write, deadline - reserve, deadline)
+                try:
+                    outcomes[position] = await self._one(write, deadline - reserve, deadline)
+                except Exception as error:  # per-item guard: the others are to be answered
+                    log.exception("write failed", extra={"path": write.path})
+                    outcomes[position] = Outcome(0, b"", TIMEOUT, f"a fault of ours: {error!r}")
 
         async with asyncio.TaskGroup() as lanes:
             for _ in range(min(self._concurrency, len(batch))):
@@ -85,39 +87,45 @@ class Engine:
     async def _one(self, write: Write, answer_by: float, deadline: float) -> Outcome:
         try:
             answer = await self._send(write, answer_by)
-        except FencedError as error:
-            return Outcome(0, b"", FENCED, str(error))
-        except NotSentError as error:
-            return Outcome(0, b"", NOT_SENT, str(error))
         except UnansweredError as error:
             log.info("unanswered", extra={"path": write.path, "error": str(error)})
             return await self._settle(write, deadline, writes.UNANSWERED)
+        except RequestError as error:
+            return Outcome(0, b"", error.reason, str(error))
         outcome = Outcome(answer.status, answer.body)
-        if answer.status >= 500 and write.object_path:
+        if answer.status < 300:
+            # The answer to a bind is a Status, not the pod.
+            return Outcome(answer.status) if write.verb is Verb.BIND else outcome
+        if answer.status >= 500:
             return await self._settle(write, deadline, outcome)
-        if answer.status == 409 and write.verb in {Verb.CREATE, Verb.BIND}:
+        if answer.status == 409 and write.object_path:
             return await self._compare(write, outcome, deadline)
         return outcome
 
     async def _send(self, write: Write, answer_by: float) -> Answer:
-        sending = self._attempt(write, answer_by)
-        if write.verb is not Verb.CREATE:
-            return await sending
-        try:
-            failpoint.hit("kube.post-late")
-        except failpoint.FailpointError as error:
-            late = asyncio.create_task(self._lands_late(write))
-            self._late.add(late)
-            late.add_done_callback(self._late.discard)
-            sending.close()
-            raise UnansweredError("the answer was dropped") from error
-        return await sending
+        if write.verb is Verb.CREATE:
+            try:
+                failpoint.hit("kube.post-late")
+            except failpoint.FailpointError as error:
+                late = asyncio.create_task(self._lands_late(write))
+                self._late.add(late)
+                late.add_done_callback(self._late.discard)
+                raise UnansweredError("the answer was dropped") from error
+        return await self._attempt(write, answer_by)
 
     async def _attempt(self, write: Write, answer_by: float) -> Answer:
+        """Send, and send again after a broken connection what may be sent twice.
+
+        A marked create and a bind find what they did the first time and tell it by its mark; a
+        merge patch says what shall be, or names the version it is for.
+        """
+        repeatable = write.verb is Verb.PATCH or (
+            write.verb is not Verb.DELETE and bool(write.mark and write.object_path)
+        )
         failures = 0
         while True:
             try:
-                return await self._session.send(
+                answer = await self._session.send(
                     _METHODS[write.verb],
                     write.path,
                     deadline=answer_by,
@@ -125,13 +133,20 @@ class Engine:
                     content_type=_CONTENT_TYPES.get(write.verb, "application/json"),
                     fenced=write.fenced,
                 )
+            except (NotSentError, FencedError) as error:
+                if failures:
+                    raise UnansweredError(str(error)) from error  # the first time it was sent
+                raise
             except UnansweredError:
-                # A merge patch may be repeated: it says what shall be, or names a version.
                 failures += 1
                 pause = backoff(failures)
-                if write.verb is not Verb.PATCH or time.monotonic() + pause >= answer_by:
+                if not repeatable or time.monotonic() + pause >= answer_by:
                     raise
                 await asyncio.sleep(pause)
+            else:
+                if failures and answer.status == 409 and write.object_path:
+                    raise UnansweredError("what is in the way may be its own doing")
+                return answer
 
     async def _lands_late(self, write: Write) -> Answer:
         await asyncio.sleep(LATE)
@@ -145,14 +160,16 @@ class Engine:
 
     async def _compare(self, write: Write, refused: Outcome, deadline: float) -> Outcome:
         """Show what is in the way of ``write``, or that it was done before."""
-        if write.verb is Verb.BIND:
-            return await self._settle(write, deadline, refused)
-        if not write.object_path:
-            return refused
-        found = await self.get(write.object_path, deadline)
-        body = found.body if found.status == 200 else b""
-        message = str(orjson.loads(refused.body).get("message") or "")
-        return Outcome(409, body, ALREADY_EXISTS, message)
+        reason, message = writes.said(refused)
+        match write.verb:
+            case Verb.BIND:
+                return await self._settle(write, deadline, refused)
+            case Verb.CREATE if reason == ALREADY_EXISTS:
+                found = await self.get(write.object_path, deadline)
+                body = found.body if found.status == 200 else b""
+                return Outcome(409, body, reason, message)
+            case _:
+                return refused
 
     async def close(self) -> None:
         """Forget what the failpoint holds back."""

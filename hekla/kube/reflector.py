@@ -20,7 +20,7 @@ from hekla.kube.backoff import backoff
 from hekla.kube.events import ADDED, DELETED, MODIFIED
 from hekla.kube.listing import PAGE, RefusedError, RestartedError, pages, path_with
 from hekla.kube.outbox import Outbox
-from hekla.kube.session import Answer, RequestError, Session
+from hekla.kube.session import Answer, RequestError, Session, retry_after
 from hekla.kube.wire import Page, Relisted, Watch
 
 LIST_TIMEOUT: Final = 120.0  # seconds for a full list
@@ -84,6 +84,10 @@ class Reflector:
                     self._version = None
             except (RequestError, BrokenError) as error:
                 reason = str(error)
+            except Exception as error:  # the loop goes on, whatever is wrong with us
+                log.exception("watch failed", extra={"path": self._watch.path})
+                self._version = None
+                reason = repr(error)
             self._failures += 1
             self._tell(reason)
             await asyncio.sleep(backoff(self._failures) if pause is None else pause)
@@ -132,7 +136,7 @@ class Reflector:
         path = path_with(self._watch.path, query)
         async with self._session.stream(path, silence=span + SILENCE) as response:
             if response.status != 200:
-                answer = Answer(response.status, await response.read())
+                answer = Answer(response.status, await response.read(), retry_after(response))
                 raise ExpiredError if response.status == 410 else RefusedError(answer)
             rest = b""
             async for chunk in response.content.iter_any():
@@ -170,13 +174,9 @@ class Reflector:
                 small = self._project(item)
             except Exception:  # per-item guard: one odd object must not end the watch
                 metadata = item.get("metadata") or {}
+                where = f"{metadata.get('namespace')}/{metadata.get('name')}"
                 log.exception(
-                    "object left out",
-                    extra={
-                        "path": self._watch.path,
-                        "namespace": metadata.get("namespace"),
-                        "name": metadata.get("name"),
-                    },
+                    "object left out", extra={"path": self._watch.path, "object": where}
                 )
             else:
                 if small is not None:

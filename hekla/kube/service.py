@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -140,21 +139,19 @@ class Service:
                 return Listing(read, version)
 
     async def _stream(self, opened: Open, outbox: Outbox) -> None:
-        match opened.stream:
-            case Watch() as watch:
-                work: Coroutine[Any, Any, None] = Reflector(
-                    self._session, opened.id, watch, outbox
-                ).run()
-            case Logs() as logs:
-                work = self._logs(opened.id, logs, outbox)
         sending = asyncio.create_task(outbox.run())
         try:
-            await work
+            match opened.stream:
+                case Watch() as watch:
+                    await Reflector(self._session, opened.id, watch, outbox).run()
+                case Logs() as logs:
+                    await self._logs(opened.id, logs, outbox)
         except Exception as error:  # as in _call
             log.exception("stream failed")
             await self._emit(Ended(opened.id, Outcome(0, b"", "InternalError", repr(error))))
         finally:
             sending.cancel()
+            self._streams.pop(opened.id, None)
 
     async def _logs(self, number: int, logs: Logs, outbox: Outbox) -> None:
         ended = Outcome(200)

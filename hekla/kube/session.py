@@ -26,6 +26,7 @@ from yarl import URL
 from hekla.kube.backoff import backoff
 from hekla.kube.connect import Connection, Source
 from hekla.kube.fence import Fence
+from hekla.kube.requests import FENCED, NOT_SENT, TIMEOUT
 
 CONNECT_TIMEOUT: Final = 10.0
 DEFAULT_RETRY_AFTER: Final = 1.0
@@ -39,17 +40,25 @@ log = logging.getLogger(__name__)
 class RequestError(Exception):
     """A request that has no answer."""
 
+    reason: str
+
 
 class NotSentError(RequestError):
     """It never reached the server."""
+
+    reason = NOT_SENT
 
 
 class FencedError(RequestError):
     """It was held back since the fence was down."""
 
+    reason = FENCED
+
 
 class UnansweredError(RequestError):
     """It was sent, wholly or in part: it may have happened, or may still."""
+
+    reason = TIMEOUT
 
 
 class Answer(NamedTuple):
@@ -215,7 +224,7 @@ class Session:
                 ),
                 **self._options,
             ) as response:
-                return Answer(response.status, await response.read(), _retry_after(response))
+                return Answer(response.status, await response.read(), retry_after(response))
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise NotSentError(_text(error)) from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
@@ -337,7 +346,8 @@ def _socket(address: Any) -> socket.socket:
     return made
 
 
-def _retry_after(response: aiohttp.ClientResponse) -> float | None:
+def retry_after(response: aiohttp.ClientResponse) -> float | None:
+    """When the server says to come back, in seconds."""
     text = response.headers.get("Retry-After", "")
     return float(text) if text.isdigit() else None
 

@@ -33,8 +33,6 @@ from hekla.kube.wire import (
 
 WINDOW: Final = 4
 
-_END: Final = object()
-
 
 class _Full(NamedTuple):
     """All pages of a full list."""
@@ -74,7 +72,9 @@ class Subscription:
         self._watch = watch
         self._link = link
         self._forget = forget
-        self._ready: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._ready: queue.SimpleQueue[list[Any] | _Full | DomainError | None] = (
+            queue.SimpleQueue()
+        )
         self._pages: list[Page] = []
         self._listed = threading.Event()
         self._ended = False
@@ -87,16 +87,23 @@ class Subscription:
             yield batch
 
     def take(self, timeout: float | None) -> list[WatchEvent]:
-        """The next batch; empty if there is none within ``timeout`` seconds, or ever more."""
+        """The next batch; empty if there is none within ``timeout`` seconds, or ever more.
+
+        Raises:
+            UnavailableError: the watch can never work, as there is no such projection.
+        """
         if self._ended:
             return []
         try:
             taken = self._ready.get(timeout=timeout)
         except queue.Empty:
             return []
-        if taken is _END:
+        if taken is None or isinstance(taken, DomainError):
             self._ended = True
-            return []
+            self._forget(self.number)
+            if taken is None:
+                return []
+            raise taken
         with suppress(UnavailableError):
             self._link.send(Credit(self.number, 1), 0)
         return self._decoded(taken)
@@ -135,8 +142,8 @@ class Subscription:
                 self._ready.put(_Full(self._pages))
                 self._pages = []
                 self._listed.set()
-            case Ended():  # a fault of the engine's; the log has it
-                self.closed()
+            case Ended(_, outcome):
+                self._ready.put(_error(outcome))
 
     def lost(self) -> None:
         """The engine died; another will list anew."""
@@ -144,7 +151,7 @@ class Subscription:
 
     def closed(self) -> None:
         """No more batches."""
-        self._ready.put(_END)
+        self._ready.put(None)
 
     def _decoded(self, taken: list[Any] | _Full) -> list[WatchEvent]:
         projected = self._watch.project is not None

@@ -132,6 +132,15 @@ _SETTLE: Final[Mapping[Verb, Callable[[Write, Outcome, Outcome], Outcome]]] = {
 }
 
 
+def said(outcome: Outcome) -> tuple[str, str]:
+    """The reason and the message of an answer that is no success."""
+    try:
+        status = orjson.loads(outcome.body)
+        return str(status.get("reason") or ""), str(status.get("message") or "")
+    except (orjson.JSONDecodeError, AttributeError):
+        return "", outcome.body[:500].decode(errors="replace")
+
+
 def _metadata(found: Outcome) -> dict[str, Any]:
     metadata: dict[str, Any] = orjson.loads(found.body).get("metadata") or {}
     return metadata

@@ -13,6 +13,7 @@ import ssl
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -66,8 +67,8 @@ class Script:
     """Answer this in place of what would be answered."""
     reason: str = ""
     headers: dict[str, str] = field(default_factory=dict)
-    effect: bool = True
-    """Whether the request has its effect."""
+    effect: bool | None = None
+    """Whether the request has its effect; None: if ``status`` does not say otherwise."""
     stall: float = 0.0
     """Seconds that the answer takes, after the effect."""
     hang_up: bool = False
@@ -90,10 +91,19 @@ class RefusedError(Exception):
 class KubeServer:
     """Runs in a thread of its own until the end of the ``with`` block."""
 
-    def __init__(self, *, tls: tuple[Path, Path] | None = None, client_ca: Path | None = None):
+    def __init__(
+        self,
+        *,
+        tls: tuple[Path, Path] | None = None,
+        client_ca: Path | None = None,
+        port: int = 0,
+    ) -> None:
         self._tls = tls
         self._client_ca = client_ca
-        self.port = 0
+        self.port = port
+        self.most_at_once = 0
+        """The most requests that were under way together, watches left out."""
+        self._at_once = 0
         self.requests: list[Request] = []
         self.logs: dict[str, list[bytes]] = {}
         """Pieces by pod name."""
@@ -174,11 +184,22 @@ class KubeServer:
                 and ("watch" in request.query) == watch
             ]
 
-    def compact(self) -> None:
-        """Forget all events: who wants to resume is too late from now on."""
+    @contextmanager
+    def forgetting(self) -> Iterator[None]:
+        """Forget all events up to the end of the block: who has not got them is too late."""
         with self._lock:
+            yield
             self._compacted = self._version
             self._events.clear()
+
+    def say(self, line: bytes) -> None:
+        """Send something to the watches of now, whatever it is."""
+
+        def write() -> None:
+            for transport in self._watchers:
+                transport.write(b"%x\r\n%s\r\n" % (len(line), line))
+
+        self._loop.call_soon_threadsafe(write)
 
     def cut_watches(self) -> None:
         """Cut the connections of the watches of now."""
@@ -220,7 +241,8 @@ class KubeServer:
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
         runner = web.ServerRunner(
-            web.Server(self._handle, access_log=None), handler_cancellation=True
+            web.Server(self._handle, access_log=None, handler_cancellation=True),
+            shutdown_timeout=0.1,
         )
         await runner.setup()
         context = None
@@ -257,28 +279,36 @@ class KubeServer:
         with self._lock:
             self.requests.append(request)
             script = self._scripted(request)
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
         try:
-            if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
-                raise RefusedError(401, "Unauthorized")
-            if "watch" in request.query and script.status is None:
-                return await self._watch(asked, request)
-            if request.path.endswith("/log") and script.status is None:
-                return await self._log(asked, request)
-            status, answer = 200, b""
-            if (script.effect and script.status is None) or (script.effect and script.hang_up):
-                with self._lock:
-                    status, answer = self._do(request)
-            if script.stall:
-                await asyncio.sleep(script.stall)
-            if script.hang_up:
-                asked.transport.abort()
-            if script.status is not None:
-                raise RefusedError(script.status, script.reason, "scripted")
+            return await self._answer(asked, request, script)
         except RefusedError as refused:
-            status, answer = refused.status, _status(refused)
-        return web.Response(
-            status=status, body=answer, content_type="application/json", headers=script.headers
-        )
+            return _json(refused.status, _status(refused), script.headers)
+        finally:
+            self._at_once -= 1
+
+    async def _answer(
+        self, asked: web.BaseRequest, request: Request, script: Script
+    ) -> web.StreamResponse:
+        if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
+            raise RefusedError(401, "Unauthorized")
+        if script.status is None and "watch" in request.query:
+            return await self._watch(asked, request)
+        if script.status is None and request.path.endswith("/log"):
+            return await self._log(asked, request)
+        status, answer = 503, b""
+        if script.effect or (script.effect is None and script.status is None):
+            with self._lock:
+                status, answer = self._do(request)
+        if script.stall:
+            await asyncio.sleep(script.stall)
+        if script.hang_up:
+            assert asked.transport is not None
+            asked.transport.abort()
+        if script.status is not None:
+            raise RefusedError(script.status, script.reason, "scripted")
+        return _json(status, answer, script.headers)
 
     def _scripted(self, request: Request) -> Script:
         for script in self._scripts:
@@ -386,11 +416,13 @@ class KubeServer:
 
     async def _watch(self, asked: web.BaseRequest, request: Request) -> web.StreamResponse:
         place, sent = where(request.path), int(request.query.get("resourceVersion") or 0)
-        assert asked.transport is not None
+        transport = asked.transport
+        assert transport is not None
         answer = web.StreamResponse(headers={"Content-Type": "application/json"})
         await answer.prepare(asked)
-        self._watchers.add(asked.transport)
+        self._watchers.add(transport)
         try:
+            self._at_once -= 1
             while True:
                 with self._lock:
                     if sent < self._compacted:
@@ -413,7 +445,8 @@ class KubeServer:
                         orjson.dumps({"type": "BOOKMARK", "object": mark}) + b"\n"
                     )
         finally:
-            self._watchers.discard(asked.transport)
+            self._at_once += 1
+            self._watchers.discard(transport)
 
     def _since(self, sent: int, place: Where) -> Iterator[bytes]:
         """Lines of newer events, the newest first."""
@@ -449,6 +482,12 @@ def _merged(item: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
         else:
             merged[key] = value
     return merged
+
+
+def _json(status: int, body: bytes, headers: dict[str, str]) -> web.Response:
+    return web.Response(
+        status=status, body=body, content_type="application/json", headers=headers
+    )
 
 
 def _status(refused: RefusedError) -> bytes:
