@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from hekla.domain.names import OUTCOME_FINALIZER
+
 
 class Outcome(StrEnum):
     """How an attempt ended."""
@@ -88,12 +90,16 @@ class PodSeen:
     node: str
     started_at: datetime | None
     finished_at: datetime | None
-    finalizer: bool
-    """It still carries ours."""
+    finalizers: tuple[str, ...]
     cut: bool
     """It is being deleted and no kubelet will say how it ended: never placed, or forced."""
     gone: bool
     """It is no longer there; the rest is its last state."""
+
+    @property
+    def finalizer(self) -> bool:
+        """Whether it still carries ours."""
+        return OUTCOME_FINALIZER in self.finalizers
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,8 @@ class Observed:
     group: Group | None = None
     wait: Mapping[str, str] | None = None
     """Why the last act could not be done."""
+    retry_at: datetime | None = None
+    """When an index whose pod a kubelet refused may have another."""
 
     @property
     def phase(self) -> JobPhase:

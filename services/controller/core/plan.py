@@ -118,9 +118,13 @@ def _step(observed: Observed, reaction: Reaction, step: Step) -> Plan:
         carry=step.resumes,
         cancel_timers=step.pods is PodStep.STOP or whole,
         notes=_notes(observed, reaction, phase),
-        due_at=reaction.due_at,
+        due_at=_earlier(reaction.due_at, observed.retry_at if synced else None),
         again=changed or bool(kills) or reaction.more or (ready and bool(observed.missing)),
     )
+
+
+def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min((at for at in (one, other) if at is not None), default=None)
 
 
 def _is_failure(observed: Observed, reaction: Reaction) -> bool:

@@ -1,0 +1,162 @@
+"""``python -m services.controller``: put the parts together and run until told to stop."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+
+import grpc
+
+from hekla.kube.client import KubeClient
+from hekla.lifecycle import Termination, repeating
+from hekla.rpc import service
+from hekla.store import jobs, migrate, pod_groups, queues
+from hekla.store.database import Database
+from hekla.store.hub import Hub
+from hekla.store.nudge import Nudge
+from hekla.v1 import (
+    job_service_pb2,
+    job_service_pb2_grpc,
+    pod_group_service_pb2,
+    pod_group_service_pb2_grpc,
+    queue_service_pb2,
+    queue_service_pb2_grpc,
+)
+from services.controller.acting import Actor
+from services.controller.clients import Admission
+from services.controller.config import ControllerConfig
+from services.controller.dispatcher import Dispatcher
+from services.controller.job_calls import JobCalls
+from services.controller.logs import PodLogs
+from services.controller.observer import Observer
+from services.controller.passes import Passes
+from services.controller.pod_group_calls import PodGroupCalls
+from services.controller.queue_calls import QueueCalls
+from services.controller.queue_counts import QueueCounts
+from services.controller.servicers.jobs import JobServicer
+from services.controller.servicers.pod_groups import PodGroupServicer
+from services.controller.servicers.queues import QueueServicer
+
+SERVICES = (
+    job_service_pb2.DESCRIPTOR.services_by_name["JobService"].full_name,
+    queue_service_pb2.DESCRIPTOR.services_by_name["QueueService"].full_name,
+    pod_group_service_pb2.DESCRIPTOR.services_by_name["PodGroupService"].full_name,
+)
+FEED_LAG_LIMIT_SECONDS = 5.0
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Run an observer until the block ends."""
+    thread = threading.Thread(target=observer.run, name="observer", daemon=True)
+    thread.start()
+    try:
+        with repeating(
+            "finalizers",
+            observer.release_once,
+            idle=timedelta(seconds=1),
+            wake=observer.owing,
+        ):
+            yield
+    finally:
+        observer.stop()
+        thread.join(timeout=10)
+
+
+def main(settings: ControllerConfig) -> None:
+    """Drive jobs."""
+    termination = Termination.by_signal()
+    database = Database(settings.database_url, pool_size=settings.pool_size)
+    replica = f"{socket.gethostname()}:{os.getpid()}"
+    migrate.check(database)
+    with database.transaction() as session:
+        queues.make_well_known(session)
+    nudge = Nudge(settings.database_direct_url or settings.database_url)
+    database.on_change(nudge.poke)
+    hub = Hub(
+        database,
+        {
+            jobs.KIND: jobs.load,
+            pod_groups.KIND: pod_groups.load,
+            queues.KIND: queues.load,
+        },
+    )
+    heard = 0
+
+    def read_feed() -> bool:
+        nonlocal heard
+        if not hub.read_once():
+            heard = nudge.wait(heard, 0.1)
+        return True
+
+    def schema() -> str | None:
+        migrate.check(database)
+        return None
+
+    def feed() -> str | None:
+        behind = hub.seconds_behind
+        return f"the feed is {behind:.0f} s behind" if behind > FEED_LAG_LIMIT_SECONDS else None
+
+    with ExitStack() as running:
+        running.callback(database.close)
+        admission = Admission(settings.webhook)
+        running.callback(admission.close)
+        kube = running.enter_context(
+            KubeClient.start(settings.kubeconfig or None, service="controller")
+        )
+        running.enter_context(nudge.running())
+        observer = Observer(database, kube)
+        passes = Passes(database, Actor(database, kube), replica=replica)
+        dispatcher = Dispatcher(
+            database,
+            nudge,
+            passes.run,
+            workers=settings.workers,
+            max_requeues=settings.max_requeue_num,
+        )
+        running.enter_context(observing(observer))
+        running.enter_context(dispatcher.draining())
+        queue_calls = QueueCalls(database, admission, QueueCounts(database))
+        nothing = timedelta(0)
+        running.enter_context(repeating("feed", read_feed, idle=nothing))
+        running.enter_context(repeating("claims", dispatcher.claim_once, idle=nothing))
+        running.enter_context(
+            repeating("figures", dispatcher.measure_once, idle=timedelta(seconds=5))
+        )
+        running.enter_context(
+            repeating("queues", queue_calls.settle_once, idle=timedelta(seconds=1))
+        )
+
+        def register(server: grpc.Server) -> None:
+            job_service_pb2_grpc.add_JobServiceServicer_to_server(
+                JobServicer(  # type: ignore[abstract] # CreateJobs is not served yet
+                    JobCalls(database, admission), hub, PodLogs(database, kube)
+                ),
+                server,
+            )
+            queue_service_pb2_grpc.add_QueueServiceServicer_to_server(
+                QueueServicer(queue_calls, hub), server
+            )
+            pod_group_service_pb2_grpc.add_PodGroupServiceServicer_to_server(
+                PodGroupServicer(PodGroupCalls(database), hub), server
+            )
+
+        running.enter_context(
+            service.listening(
+                settings,
+                termination,
+                register=register,
+                services=SERVICES,
+                ready={"schema": schema, "feed": feed, "pods": observer.problem},
+            )
+        )
+        running.callback(hub.stop)
+        termination.wait()
+
+
+if __name__ == "__main__":
+    service.run("controller", ControllerConfig, main)

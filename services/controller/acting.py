@@ -1,0 +1,169 @@
+"""Does what was recorded: makes the pods that were planned, removes those that are to go.
+
+Every act may be repeated, and may overlap with another worker's: a pod's name is its
+attempt's, it carries the attempt's uid, and a deletion names the pod's uid.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+from uuid import UUID
+
+from hekla import failpoint
+from hekla.domain import names
+from hekla.domain.attempt import Attempt
+from hekla.kube.client import KubeClient
+from hekla.kube.requests import Deletion, Reply
+from hekla.kube.resources import PODS
+from hekla.store import attempts, events, jobs, observations
+from hekla.store.attempts import Confirmed
+from hekla.store.database import Database, now
+from hekla.store.events import Event
+from hekla.store.jobs import StoredJob
+from hekla.telemetry import metrics
+from services.controller.core import policies
+from services.controller.core.pod import build_pod
+
+log = logging.getLogger(__name__)
+
+API_TIMEOUT_SECONDS: Final = 10.0
+"""Shorter than what is left of a claim that was just renewed."""
+NO_CHANGE: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """What there is to do for a job."""
+
+    create: Sequence[Attempt] = ()
+    delete: Sequence[Attempt] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.create or self.delete)
+
+
+@dataclass(slots=True)
+class Done:
+    """What came of it."""
+
+    confirmed: list[Confirmed] = field(default_factory=list)
+    lost: list[UUID] = field(default_factory=list)
+    never_was: list[UUID] = field(default_factory=list)
+    refused: dict[str, str] | None = None
+    """The last refusal: ``reason`` and ``message``."""
+    unknown: int = 0
+    """Requests whose effect is not known."""
+
+    def refuse(self, reason: str, message: str) -> None:
+        """Note why something could not be done."""
+        self.refused = {"reason": reason, "message": message}
+
+
+class Actor:
+    """Acts on pods for any number of workers."""
+
+    def __init__(self, database: Database, kube: KubeClient) -> None:
+        self._database = database
+        self._kube = kube
+
+    def act(self, stored: StoredJob, acts: Acts) -> Done:
+        """Do it, and note what became of it."""
+        done = Done()
+        if acts.delete:
+            self._delete(stored, acts.delete, done)
+        failpoint.hit("controller.slow-act")
+        if acts.create:
+            self._create(stored, acts.create, done)
+        with self._database.transaction() as session:
+            attempts.confirm(session, done.confirmed)
+            attempts.never_was(session, done.never_was)
+            if done.lost:
+                observations.lost(session, done.lost, at=now(session))
+            if acts.create:
+                jobs.set_wait(session, stored.uid, done.refused)
+            if done.refused is not None:
+                said = Event(events.WARNING, done.refused["reason"], done.refused["message"])
+                events.add(session, stored.uid, [said])
+        return done
+
+    def _create(self, stored: StoredJob, planned: Sequence[Attempt], done: Done) -> None:
+        pods: list[Mapping[str, Any]] = []
+        made_for: list[Attempt] = []
+        for attempt in planned:
+            task = policies.find_task(stored.job.spec, attempt.task)
+            if task is None:
+                continue  # the next pass dooms what has no place
+            pods.append(build_pod(stored.job, task, attempt))
+            made_for.append(attempt)
+        replies = self._kube.create_many(PODS, pods, timeout=API_TIMEOUT_SECONDS)
+        for attempt, reply in zip(made_for, replies, strict=True):
+            self._created(stored, attempt, reply, done)
+
+    def _created(self, stored: StoredJob, attempt: Attempt, reply: Reply, done: Done) -> None:
+        known = reply.object if reply.ok or reply.status == HTTPStatus.CONFLICT else None
+        meta = (known or {}).get("metadata") or {}
+        theirs = (meta.get("annotations") or {}).get(names.ATTEMPT_UID)
+        if meta.get("uid") and theirs == str(attempt.uid):
+            done.confirmed.append(Confirmed(attempt.uid, meta["uid"]))
+            metrics.pod_writes.labels("create", "ok").inc()
+            return
+        metrics.pod_writes.labels("create", "refused" if reply.status else "unknown").inc()
+        pod = f"{stored.key.namespace}/{attempt.pod_name}"
+        if reply.status == 0:
+            done.unknown += 1
+        elif reply.status == HTTPStatus.CONFLICT:
+            owner = (meta.get("labels") or {}).get(names.JOB_UID)
+            if owner == str(stored.uid):
+                # Ours, of an attempt that is over: it is on its way out.
+                done.unknown += 1
+            else:
+                done.refuse("PodNameTaken", f"pod {pod} exists and is not this job's")
+        elif reply.status == HTTPStatus.NOT_FOUND:
+            done.refuse("NamespaceNotFound", f"namespace {stored.key.namespace} does not exist")
+        else:
+            done.refuse("FailedCreate", f"pod {pod} was refused: {reply.message}")
+
+    def _delete(self, stored: StoredJob, doomed: Sequence[Attempt], done: Done) -> None:
+        targets: list[tuple[Attempt, str]] = []
+        for attempt in doomed:
+            uid = attempt.pod_uid or self._look_for(stored, attempt, done)
+            if uid is not None:
+                targets.append((attempt, uid))
+        replies = self._kube.delete_many(
+            [
+                Deletion(PODS, stored.key.namespace, attempt.pod_name, uid)
+                for attempt, uid in targets
+            ],
+            timeout=API_TIMEOUT_SECONDS,
+        )
+        for (attempt, _), reply in zip(targets, replies, strict=True):
+            if reply.ok:
+                metrics.pod_writes.labels("delete", "ok").inc()
+            elif reply.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                done.lost.append(attempt.uid)
+            elif reply.status == 0:
+                done.unknown += 1
+            else:
+                metrics.pod_writes.labels("delete", "refused").inc()
+                pod = f"{stored.key.namespace}/{attempt.pod_name}"
+                done.refuse("FailedDelete", f"pod {pod} is not deleted: {reply.message}")
+
+    def _look_for(self, stored: StoredJob, attempt: Attempt, done: Done) -> str | None:
+        """The uid of the pod of an attempt that was never confirmed, if there is one."""
+        reply = self._kube.get(PODS, stored.key.namespace, attempt.pod_name)
+        if reply.ok and reply.object is not None:
+            meta = reply.object["metadata"]
+            if (meta.get("annotations") or {}).get(names.ATTEMPT_UID) == str(attempt.uid):
+                uid = str(meta["uid"])
+                done.confirmed.append(Confirmed(attempt.uid, uid))
+                return uid
+            done.never_was.append(attempt.uid)
+        elif reply.status == HTTPStatus.NOT_FOUND:
+            done.never_was.append(attempt.uid)
+        else:
+            done.unknown += 1
+        return None

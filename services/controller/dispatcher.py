@@ -1,0 +1,120 @@
+"""Claims due jobs and has them looked at, as many at once as there are workers."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Final
+from uuid import UUID
+
+from hekla.domain.errors import NotFoundError
+from hekla.store import events, jobs, work
+from hekla.store.database import Database
+from hekla.store.events import Event
+from hekla.store.nudge import Nudge
+from hekla.store.work import Claim
+from hekla.telemetry import metrics
+from services.controller.passes import LEASE, LONGEST_BACKOFF, backoff
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS: Final = 0.1
+AHEAD: Final = 4
+"""Claims taken for each worker: waiting ones cost no round trip, but must not wait long."""
+
+
+class Dispatcher:
+    """One a process: asks for work when a worker is free."""
+
+    def __init__(
+        self,
+        database: Database,
+        nudge: Nudge,
+        look: Callable[[Claim], object],
+        *,
+        workers: int,
+        max_requeues: int,
+    ) -> None:
+        self._database = database
+        self._nudge = nudge
+        self._look = look
+        self._room = workers * AHEAD
+        self._max_requeues = max_requeues
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="worker")
+        self._under_way = 0
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._heard = 0
+
+    def claim_once(self) -> bool:
+        """Claim what there is room for; wait a moment if there is nothing. Always goes on."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._stopping or self._under_way < self._room, POLL_SECONDS
+            )
+            room = self._room - self._under_way
+        if room <= 0 or self._stopping:
+            return True
+        heard = self._nudge.count
+        with self._database.transaction() as session:
+            claims = work.claim(session, [jobs.KIND], limit=room, lease=LEASE)
+        for claim in claims:
+            with self._changed:
+                self._under_way += 1
+            self._threads.submit(self._guarded, claim)
+        if not claims:
+            self._heard = self._nudge.wait(max(heard, self._heard), POLL_SECONDS)
+        return True
+
+    def measure_once(self) -> bool:
+        """Set the gauges of the queue; nothing more to do for a while."""
+        with self._database.transaction() as session:
+            due, oldest = work.depth(session, [jobs.KIND])
+        metrics.work_due.labels(jobs.KIND).set(due)
+        metrics.work_oldest_due_seconds.labels(jobs.KIND).set(oldest)
+        return False
+
+    @contextmanager
+    def draining(self) -> Iterator[None]:
+        """On the way out, wait for the passes that are under way."""
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._stopping = True
+                self._changed.notify_all()
+            self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def _guarded(self, claim: Claim) -> None:
+        try:
+            if not self._stopping:
+                self._look(claim)
+        except Exception:
+            log.exception("pass failed", extra={"job": claim.uid, "failures": claim.failures})
+            self._put_off(claim)
+        finally:
+            with self._changed:
+                self._under_way -= 1
+                self._changed.notify_all()
+
+    def _put_off(self, claim: Claim) -> None:
+        """Back off from a job that cannot be looked at; after many times, tell its owner."""
+        try:
+            with self._database.transaction() as session:
+                work.fail(session, claim, backoff=backoff(claim.failures, LONGEST_BACKOFF))
+                if claim.failures + 1 == self._max_requeues:
+                    jobs.get_by_uid(session, UUID(claim.uid))
+                    message = (
+                        f"the controller failed {self._max_requeues} times to look at this"
+                        " job; it goes on trying, see its log"
+                    )
+                    said = Event(events.WARNING, "ControllerError", message)
+                    events.add(session, UUID(claim.uid), [said])
+        except NotFoundError:
+            return
+        except Exception:
+            # Postgres is away: the claim runs out by itself and the job is due again.
+            log.warning("claim left to expire", extra={"job": claim.uid}, exc_info=True)

@@ -1,0 +1,322 @@
+"""What JobService does, without gRPC: admission, request ids, transactions."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID, uuid4
+
+from hekla.api.job import Job
+from hekla.domain import selector
+from hekla.domain.errors import (
+    ConflictError,
+    InvalidError,
+    NotFoundError,
+    PreconditionError,
+    Violation,
+)
+from hekla.domain.names import Key
+from hekla.domain.phases import FINISHED, JobAction, JobPhase
+from hekla.domain.trigger import Command
+from hekla.store import attempts, events, feed, history, jobs, requests
+from hekla.store.database import Database, Session
+from hekla.store.events import Event
+from hekla.store.feed import Cursor
+from hekla.store.jobs import Place, StoredJob
+from hekla.store.requests import RequestKey
+from hekla.store.schema import AttemptRow
+from services.controller.clients import CREATE, UPDATE, Admission
+from services.controller.core import policies
+
+CALLER: Final = "anonymous"
+"""Until callers are told apart, all share one space of request ids."""
+COMMANDS: Final = tuple(action for action in JobAction if action is not JobAction.SYNC_JOB)
+NEED_A_TASK: Final = frozenset(
+    {JobAction.RESTART_TASK, JobAction.RESTART_POD, JobAction.RESTART_PARTITION}
+)
+NEED_AN_INDEX: Final = frozenset({JobAction.RESTART_POD, JobAction.RESTART_PARTITION})
+SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
+MOST_PODS_LISTED: Final = 10_000
+SCANNED_AT_ONCE: Final = 500
+
+
+class Made(NamedTuple):
+    """A job as it is stored, and what its user should be told."""
+
+    job: Job
+    warnings: Sequence[str]
+
+
+class JobPage(NamedTuple):
+    """A page of jobs, where it ended unless it was the last, and where to watch from."""
+
+    jobs: Sequence[Job]
+    end: Place | None
+    cursor: Cursor
+
+
+class AttemptPage(NamedTuple):
+    """A page of a job's attempts: of one that exists, or of one that was removed."""
+
+    job: UUID
+    present: Sequence[AttemptRow]
+    past: Sequence[Mapping[str, Any]]
+    end: Place | None
+
+
+def action_of(text: str) -> JobAction:
+    """The action a command names.
+
+    Raises:
+        InvalidError: it names none that a command may ask for.
+    """
+    try:
+        action = JobAction(text)
+    except ValueError:
+        action = JobAction.SYNC_JOB
+    if action not in COMMANDS:
+        known = ", ".join(COMMANDS)
+        raise InvalidError.of([Violation("action", f"must be one of {known}, is {text!r}")])
+    return action
+
+
+class JobCalls:
+    """Calls on jobs."""
+
+    def __init__(self, database: Database, admission: Admission) -> None:
+        self._database = database
+        self._admission = admission
+
+    def create(self, job: Job, *, request_id: str, body: bytes) -> Made:
+        """Admit and store a job, once for each request id."""
+        key = RequestKey(CALLER, "CreateJob", request_id)
+        answered = self._answered(key, body)
+        if answered is not None:
+            return answered
+        admitted = self._admission.job(CREATE, _named(job))
+        uid = uuid4()
+        try:
+            with self._database.transaction() as session:
+                if not requests.record(
+                    session, key, body, uids=[uid], warnings=admitted.warnings
+                ):
+                    raise _TwinError
+                [stored] = jobs.insert_many(session, [(uid, admitted.job)])
+        except _TwinError:
+            twin = self._answered(key, body)
+            if twin is None:
+                raise ConflictError("the same request is under way; try again") from None
+            return twin
+        return Made(stored.job, admitted.warnings)
+
+    def _answered(self, key: RequestKey, body: bytes) -> Made | None:
+        with self._database.transaction() as session:
+            found = requests.find(session, key, body)
+            if found is None:
+                return None
+            return Made(_by_uid(session, found.uids[0]), found.warnings)
+
+    def get(self, *, uid: UUID | None, key: Key | None) -> Job:
+        """A job that exists; by uid also one that was removed."""
+        with self._database.transaction() as session:
+            if uid is not None:
+                return _by_uid(session, uid)
+            assert key is not None
+            return jobs.get(session, key).job
+
+    def page(
+        self,
+        *,
+        namespace: str,
+        queue: str,
+        phases: Collection[str],
+        labels: str,
+        after: Place | None,
+        limit: int,
+    ) -> JobPage:
+        """A page of jobs that match."""
+        unknown = [phase for phase in phases if phase not in list(JobPhase)]
+        if unknown:
+            raise InvalidError.of(
+                [Violation("phases", f"must be of {', '.join(JobPhase)}, is {unknown[0]!r}")]
+            )
+        wanted = selector.parse(labels)
+        found: list[StoredJob] = []
+        with self._database.snapshot() as session:
+            cursor = feed.start(session)
+            while True:
+                rows = jobs.page(
+                    session,
+                    namespace=namespace,
+                    queue=queue,
+                    phases=phases,
+                    after=after,
+                    limit=SCANNED_AT_ONCE if labels else limit + 1,
+                )
+                found += [row for row in rows if wanted.matches(row.job.metadata.labels or {})]
+                if len(found) > limit or not labels or len(rows) < SCANNED_AT_ONCE:
+                    break
+                after = Place(rows[-1].created_at, rows[-1].uid)
+        end = None
+        if len(found) > limit:
+            last = found[limit - 1]
+            end = Place(last.created_at, last.uid)
+        return JobPage([row.job for row in found[:limit]], end, cursor)
+
+    def update(self, job: Job, *, expected_generation: int | None) -> Made:
+        """Admit and store a new spec for a job that exists."""
+        key = Key(job.metadata.namespace or "default", job.metadata.name)
+        with self._database.transaction() as session:
+            stored = jobs.get(session, key)
+        if job.metadata.uid and job.metadata.uid != str(stored.uid):
+            raise ConflictError(f"job {key} is another one now, with the uid {stored.uid}")
+        generation = stored.job.metadata.generation
+        if expected_generation is not None and expected_generation != generation:
+            raise ConflictError(
+                f"job {key} is at generation {generation}, not {expected_generation}"
+            )
+        if stored.deleting_at is not None:
+            raise PreconditionError(f"job {key} is being deleted")
+        admitted = self._admission.job(UPDATE, _named(job), stored.job)
+        with self._database.transaction() as session:
+            changed = jobs.update_spec(session, stored, admitted.job)
+        return Made(changed.job, admitted.warnings)
+
+    def delete(self, key: Key, *, uid: UUID | None, request_id: str, body: bytes) -> Job:
+        """Have a job removed."""
+        request = RequestKey(CALLER, "DeleteJob", request_id)
+        with self._database.transaction() as session:
+            done = requests.find(session, request, body)
+            if done is not None:
+                return _by_uid(session, done.uids[0])
+            stored = _the_one(jobs.get(session, key), uid)
+            requests.record(session, request, body, uids=[stored.uid])
+            return jobs.mark_deleting(session, stored.uid).job
+
+    def command(
+        self, key: Key, command: Command, *, uid: UUID | None, request_id: str, body: bytes
+    ) -> Job:
+        """Have an action carried out."""
+        request = RequestKey(CALLER, "CommandJob", request_id)
+        with self._database.transaction() as session:
+            done = requests.find(session, request, body)
+            if done is not None:
+                return _by_uid(session, done.uids[0])
+            stored = _the_one(jobs.get(session, key), uid)
+            _check_command(stored, command)
+            if requests.record(session, request, body, uids=[stored.uid]):
+                jobs.ask(session, stored.uid, command)
+            return stored.job
+
+    def attempts(
+        self, *, uid: UUID | None, key: Key | None, after: Place | None, limit: int
+    ) -> AttemptPage:
+        """A page of the attempts of a job, also of one that was removed."""
+        with self._database.transaction() as session:
+            job, live = self._find(session, uid, key)
+            if live:
+                rows = attempts.page(session, job, after=after, limit=limit + 1)
+                end = _end([(row.created_at, row.uid) for row in rows], limit)
+                return AttemptPage(job, rows[:limit], (), end)
+            past = history.attempts(session, job, after=after, limit=limit + 1)
+            places = [_past_place(row) for row in past]
+            return AttemptPage(job, (), past[:limit], _end(places, limit))
+
+    def events(self, *, uid: UUID | None, key: Key | None) -> Sequence[Event]:
+        """What happened to a job, also to one that was removed."""
+        with self._database.transaction() as session:
+            job, live = self._find(session, uid, key)
+            if live:
+                return events.of_job(session, job)
+            return history.events_of(session, job)
+
+    def _find(self, session: Session, uid: UUID | None, key: Key | None) -> tuple[UUID, bool]:
+        """The uid of a job, and whether it exists or is remembered."""
+        try:
+            if uid is not None:
+                return jobs.get_by_uid(session, uid).uid, True
+            assert key is not None
+            return jobs.get(session, key).uid, True
+        except NotFoundError:
+            return UUID(history.job(session, uid=uid, key=key).metadata.uid), False
+
+    def pods(self, *, namespace: str, job: str) -> Sequence[tuple[str, AttemptRow]]:
+        """Pods that are there, or on their way, with the names of their jobs."""
+        with self._database.transaction() as session:
+            if job:
+                stored = jobs.get(session, Key(namespace or "default", job))
+                rows = attempts.present(session, job=stored.uid, limit=MOST_PODS_LISTED)
+                return [(job, row) for row in rows]
+            rows = attempts.present(session, namespace=namespace, limit=MOST_PODS_LISTED)
+            return [(_job_name(row), row) for row in rows]
+
+
+class _TwinError(Exception):
+    """The same request was recorded by a call that ran beside this one."""
+
+
+def _named(job: Job) -> Job:
+    """The job with its namespace, and with a name if only the beginning of one is given."""
+    meta = job.metadata
+    changes: dict[str, Any] = {}
+    if not meta.namespace:
+        changes["namespace"] = "default"
+    if not meta.name and meta.generate_name:
+        ending = "".join(secrets.choice(SUFFIX) for _ in range(5))
+        changes["name"] = f"{meta.generate_name}{ending}"
+    if not changes:
+        return job
+    return job.model_copy(update={"metadata": meta.model_copy(update=changes)})
+
+
+def _by_uid(session: Session, uid: UUID) -> Job:
+    try:
+        return jobs.get_by_uid(session, uid).job
+    except NotFoundError:
+        return history.job(session, uid=uid)
+
+
+def _the_one(stored: StoredJob, uid: UUID | None) -> StoredJob:
+    if uid is not None and uid != stored.uid:
+        raise NotFoundError(f"job {stored.key} with the uid {uid} does not exist any more")
+    return stored
+
+
+def _check_command(stored: StoredJob, command: Command) -> None:
+    phase = JobPhase(stored.job.status.state.phase or JobPhase.PENDING)
+    if stored.deleting_at is not None:
+        raise PreconditionError(f"job {stored.key} is being deleted")
+    if phase in FINISHED:
+        raise PreconditionError(
+            f"job {stored.key} is {phase} and stays so; submit it again to run it again"
+        )
+    if command.action in NEED_A_TASK:
+        task = policies.find_task(stored.job.spec, command.task)
+        if task is None:
+            raise InvalidError.of(
+                [Violation("task", f"must be a task of the job, is {command.task!r}")]
+            )
+        inside = command.index is not None and 0 <= command.index < task.replicas
+        if command.action in NEED_AN_INDEX and not inside:
+            raise InvalidError.of(
+                [
+                    Violation(
+                        "index",
+                        f"must be from 0 to {task.replicas - 1}, is {command.index}",
+                    )
+                ]
+            )
+
+
+def _end(places: Sequence[tuple[datetime, UUID]], limit: int) -> Place | None:
+    return Place(*places[limit - 1]) if len(places) > limit else None
+
+
+def _past_place(row: Mapping[str, Any]) -> tuple[datetime, UUID]:
+    return datetime.fromisoformat(row["created_at"]), UUID(row["uid"])
+
+
+def _job_name(row: AttemptRow) -> str:
+    return row.pod_name.removesuffix(f"-{row.task}-{row.index}")

@@ -1,0 +1,112 @@
+"""What PodGroupService does, without gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from hekla.api import bounds
+from hekla.api.pod_group import PodGroup, PodGroupStatus
+from hekla.domain import selector
+from hekla.domain.errors import ConflictError, InvalidError, NotFoundError, PreconditionError
+from hekla.domain.names import Key
+from hekla.store import feed, leases, pod_groups, requests
+from hekla.store.database import Database
+from hekla.store.feed import Cursor
+from hekla.store.jobs import Place
+from hekla.store.requests import RequestKey
+from services.controller.job_calls import CALLER
+
+SCHEDULER_LEASE: Final = "scheduler"
+"""The lease whose epoch reports carry."""
+
+
+class GroupPage(NamedTuple):
+    """A page of groups, where it ended unless it was the last, and where to watch from."""
+
+    groups: Sequence[PodGroup]
+    end: Place | None
+    cursor: Cursor
+
+
+class PodGroupCalls:
+    """Calls on pod groups."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, group: PodGroup, *, request_id: str, body: bytes) -> PodGroup:
+        """Store a group that belongs to no job, once for each request id."""
+        violations = bounds.violations(group)
+        if violations:
+            raise InvalidError.of(violations)
+        meta = group.metadata
+        key = RequestKey(CALLER, "CreatePodGroup", request_id)
+        with self._database.transaction() as session:
+            found = requests.find(session, key, body)
+            if found is not None:
+                loaded = pod_groups.load(session, [str(found.uids[0])])
+                if not loaded:
+                    raise NotFoundError(f"pod group {meta.name} does not exist any more")
+                return next(iter(loaded.values()))
+            made = pod_groups.make(
+                session,
+                Key(meta.namespace or "default", meta.name),
+                group.spec,
+                job=None,
+                labels=meta.labels or {},
+                annotations=meta.annotations or {},
+            )
+            if not requests.record(session, key, body, uids=[made.uid]):
+                raise ConflictError("the same request is under way; try again")
+            return made.group
+
+    def get(self, key: Key) -> PodGroup:
+        """The group of that name."""
+        with self._database.transaction() as session:
+            return pod_groups.get(session, key).group
+
+    def page(
+        self, *, namespace: str, queue: str, labels: str, after: Place | None, limit: int
+    ) -> GroupPage:
+        """A page of groups; labels leave some of the page out."""
+        wanted = selector.parse(labels)
+        with self._database.snapshot() as session:
+            cursor = feed.start(session)
+            rows = pod_groups.page(
+                session, namespace=namespace, queue=queue, after=after, limit=limit + 1
+            )
+        shown = [
+            row.group for row in rows[:limit] if wanted.matches(row.group.metadata.labels or {})
+        ]
+        end = None
+        if len(rows) > limit:
+            end = Place(rows[limit - 1].created_at, rows[limit - 1].uid)
+        return GroupPage(shown, end, cursor)
+
+    def delete(self, key: Key, *, uid: UUID | None) -> None:
+        """Delete a group that belongs to no job."""
+        with self._database.transaction() as session:
+            found = pod_groups.get(session, key)
+            if uid is not None and uid != found.uid:
+                raise NotFoundError(f"pod group {key} with the uid {uid} does not exist")
+            if found.job_uid is not None:
+                raise PreconditionError(
+                    f"pod group {key} belongs to a job and goes with it: delete the job"
+                )
+            pod_groups.remove(session, found.uid)
+
+    def report(self, epoch: int, statuses: Mapping[UUID, PodGroupStatus]) -> Sequence[UUID]:
+        """Store what the leading scheduler decided; return the groups that are gone.
+
+        Raises:
+            PreconditionError: another scheduler leads now.
+        """
+        for uid, status in statuses.items():
+            violations = bounds.violations(status, f"status of {uid}")
+            if violations:
+                raise InvalidError.of(violations)
+        with self._database.transaction() as session:
+            leases.hold(session, SCHEDULER_LEASE, epoch=epoch)
+            return pod_groups.report(session, epoch, statuses)

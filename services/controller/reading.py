@@ -1,0 +1,83 @@
+"""Reads what a pass wants to know of a job, in counts and in picks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from hekla.domain.phases import JobEvent
+from hekla.store import attempts, jobs, pod_groups, triggers
+from hekla.store.attempts import Counts
+from hekla.store.database import Session
+from hekla.store.jobs import StoredJob
+from services.controller.core import policies
+from services.controller.core.observed import Counters, Group, Observed, TaskCounts
+
+SLICE: Final = 500
+"""How many pods one slice of a pass makes or removes, and outcomes it considers."""
+REJECTED_PAUSE: Final = timedelta(seconds=5)
+"""For how long an index whose pod a kubelet refused waits for another."""
+
+
+def read(session: Session, uid: UUID) -> tuple[StoredJob, Observed]:
+    """The job, and all that deciding about it takes.
+
+    Raises:
+        NotFoundError: the job is gone.
+    """
+    stored = jobs.get_by_uid(session, uid)
+    job = stored.job
+    counts = attempts.counts(session, uid)
+    version = job.status.version
+    hearing = policies.tasks_that_hear(job.spec, JobEvent.POD_PENDING)
+    group = pod_groups.of_job(session, uid)
+    wanted = [(task.name, task.replicas) for task in job.spec.tasks or []]
+    return stored, Observed(
+        uid=uid,
+        job=job,
+        created_at=stored.created_at,
+        counters=Counters(**stored.counters),
+        started_at=stored.started_at,
+        finished_at=stored.finished_at,
+        deleting=stored.deleting_at is not None,
+        counts=task_counts(counts),
+        present=counts.present,
+        restarts=counts.restarts,
+        ended=attempts.unhandled(session, uid, limit=SLICE),
+        missing=attempts.missing(session, uid, wanted, pause=REJECTED_PAUSE, limit=SLICE),
+        commands=jobs.commands(session, uid),
+        triggers=triggers.of_job(session, uid, version=version, limit=SLICE),
+        waiting=(
+            triggers.pending_unarmed(session, uid, version=version, tasks=hearing, limit=SLICE)
+            if hearing
+            else ()
+        ),
+        group=None
+        if group is None
+        else Group(
+            uid=group.uid,
+            phase=group.phase,
+            spec=group.group.spec,
+            conditions=group.group.status.conditions or (),
+        ),
+        wait=stored.wait,
+        retry_at=attempts.retry_at(session, uid, pause=REJECTED_PAUSE),
+    )
+
+
+def task_counts(counts: Counts) -> Mapping[str, TaskCounts]:
+    """Counts by the states that the store tells apart."""
+    return {
+        task: TaskCounts(
+            planned=states.get("Planned", 0),
+            pending=states.get("Pending", 0),
+            running=states.get("Running", 0),
+            succeeded=states.get("Succeeded", 0),
+            failed=states.get("Failed", 0),
+            unknown=states.get("Unknown", 0),
+            terminating=states.get("Terminating", 0),
+        )
+        for task, states in counts.by_task.items()
+    }

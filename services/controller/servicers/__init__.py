@@ -1,0 +1,1 @@
+"""The controller's RPCs, a module a service. Each reads, calls one function, writes."""

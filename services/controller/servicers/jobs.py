@@ -1,0 +1,195 @@
+"""JobService. Errors are the interceptor's business."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import grpc
+
+from hekla.api.convert import to_message, to_model
+from hekla.api.job import Job
+from hekla.domain.errors import InvalidError, Violation
+from hekla.domain.trigger import Command
+from hekla.store import jobs
+from hekla.store.hub import Hub, Item
+from hekla.v1 import job_pb2, job_service_pb2 as messages, job_service_pb2_grpc as stubs
+from services.controller import convert, logs
+from services.controller.job_calls import JobCalls, action_of
+from services.controller.watching import metadata_of, stream
+
+
+class JobServicer(stubs.JobServiceServicer):
+    """Serves ``hekla.v1.JobService``."""
+
+    def __init__(self, calls: JobCalls, hub: Hub, pod_logs: logs.PodLogs) -> None:
+        self._calls = calls
+        self._hub = hub
+        self._logs = pod_logs
+
+    def CreateJob(
+        self, request: messages.CreateJobRequest, context: grpc.ServicerContext
+    ) -> messages.CreateJobResponse:
+        job = _given(request.job, request.HasField("job"))
+        body = request.job.SerializeToString(deterministic=True)
+        made = self._calls.create(job, request_id=request.request_id, body=body)
+        return messages.CreateJobResponse(job=_message(made.job), warnings=made.warnings)
+
+    def GetJob(
+        self, request: messages.GetJobRequest, context: grpc.ServicerContext
+    ) -> messages.GetJobResponse:
+        uid = convert.uid(request.uid)
+        key = None if uid else convert.key(request.namespace, request.name)
+        return messages.GetJobResponse(job=_message(self._calls.get(uid=uid, key=key)))
+
+    def ListJobs(
+        self, request: messages.ListJobsRequest, context: grpc.ServicerContext
+    ) -> messages.ListJobsResponse:
+        page = self._calls.page(
+            namespace=request.namespace,
+            queue=request.queue,
+            phases=list(request.phases),
+            labels=request.label_selector,
+            after=convert.token_to_place(request.page_token),
+            limit=convert.page_size(request.page_size),
+        )
+        return messages.ListJobsResponse(
+            jobs=[_message(job) for job in page.jobs],
+            next_page_token=convert.place_to_token(page.end) if page.end else "",
+            cursor=str(page.cursor),
+        )
+
+    def WatchJobs(
+        self, request: messages.WatchJobsRequest, context: grpc.ServicerContext
+    ) -> Iterator[messages.WatchJobsResponse]:
+        def wanted(item: Item) -> bool:
+            namespace, name = metadata_of(item)
+            return request.namespace in ("", namespace) and request.name in ("", name)
+
+        def respond(cursor: str, type_: str, item: Item | None) -> messages.WatchJobsResponse:
+            job = None if item is None else item.rendered(_render)
+            return messages.WatchJobsResponse(cursor=cursor, type=type_, job=job)
+
+        return stream(
+            self._hub, jobs.KIND, request.cursor, context, wanted=wanted, respond=respond
+        )
+
+    def UpdateJob(
+        self, request: messages.UpdateJobRequest, context: grpc.ServicerContext
+    ) -> messages.UpdateJobResponse:
+        job = _given(request.job, request.HasField("job"))
+        expected = (
+            request.expected_generation if request.HasField("expected_generation") else None
+        )
+        changed = self._calls.update(job, expected_generation=expected)
+        return messages.UpdateJobResponse(job=_message(changed.job), warnings=changed.warnings)
+
+    def DeleteJob(
+        self, request: messages.DeleteJobRequest, context: grpc.ServicerContext
+    ) -> messages.DeleteJobResponse:
+        job = self._calls.delete(
+            convert.key(request.namespace, request.name),
+            uid=convert.uid(request.uid),
+            request_id=request.request_id,
+            body=_body(request),
+        )
+        return messages.DeleteJobResponse(job=_message(job))
+
+    def CommandJob(
+        self, request: messages.CommandJobRequest, context: grpc.ServicerContext
+    ) -> messages.CommandJobResponse:
+        command = Command(
+            id=0,
+            action=action_of(request.action),
+            task=request.task,
+            index=request.index if request.HasField("index") else None,
+            reason=request.reason,
+            message=request.message,
+        )
+        job = self._calls.command(
+            convert.key(request.namespace, request.name),
+            command,
+            uid=convert.uid(request.uid),
+            request_id=request.request_id,
+            body=_body(request),
+        )
+        return messages.CommandJobResponse(job=_message(job))
+
+    def ListAttempts(
+        self, request: messages.ListAttemptsRequest, context: grpc.ServicerContext
+    ) -> messages.ListAttemptsResponse:
+        uid = convert.uid(request.uid)
+        page = self._calls.attempts(
+            uid=uid,
+            key=None if uid else convert.key(request.namespace, request.name),
+            after=convert.token_to_place(request.page_token),
+            limit=convert.page_size(request.page_size),
+        )
+        return messages.ListAttemptsResponse(
+            attempts=[
+                *[convert.attempt_to_message(row) for row in page.present],
+                *[convert.past_attempt_to_message(row) for row in page.past],
+            ],
+            next_page_token=convert.place_to_token(page.end) if page.end else "",
+            job_uid=str(page.job),
+        )
+
+    def ListPods(
+        self, request: messages.ListPodsRequest, context: grpc.ServicerContext
+    ) -> messages.ListPodsResponse:
+        rows = self._calls.pods(namespace=request.namespace, job=request.job)
+        return messages.ListPodsResponse(
+            pods=[
+                messages.PodView(
+                    namespace=row.namespace, job=name, attempt=convert.attempt_to_message(row)
+                )
+                for name, row in rows
+            ]
+        )
+
+    def GetLogs(
+        self, request: messages.GetLogsRequest, context: grpc.ServicerContext
+    ) -> Iterator[messages.GetLogsResponse]:
+        wanted = logs.Wanted(
+            namespace=request.namespace or "default",
+            job=request.job,
+            task=request.task,
+            index=request.index if request.HasField("index") else None,
+            pod=request.pod,
+            container=request.container,
+            follow=request.follow,
+            tail_lines=request.tail_lines if request.HasField("tail_lines") else None,
+        )
+        for pod, data in self._logs.read(wanted, context):
+            yield messages.GetLogsResponse(pod=pod, data=data)
+
+    def ListJobEvents(
+        self, request: messages.ListJobEventsRequest, context: grpc.ServicerContext
+    ) -> messages.ListJobEventsResponse:
+        uid = convert.uid(request.uid)
+        key = None if uid else convert.key(request.namespace, request.name)
+        events = self._calls.events(uid=uid, key=key)
+        return messages.ListJobEventsResponse(
+            events=[convert.event_to_message(event) for event in events]
+        )
+
+
+def _message(job: Job) -> job_pb2.Job:
+    return to_message(job, job_pb2.Job)
+
+
+def _render(source: object) -> job_pb2.Job:
+    job = source if isinstance(source, Job) else Job.model_validate(source)
+    return _message(job)
+
+
+def _given(message: job_pb2.Job, present: bool) -> Job:  # noqa: FBT001
+    if not present:
+        raise InvalidError.of([Violation("job", "is required")])
+    return to_model(message, Job)
+
+
+def _body(request: messages.DeleteJobRequest | messages.CommandJobRequest) -> bytes:
+    """What the request asks for, without the id that names the asking."""
+    copied = type(request).FromString(request.SerializeToString())
+    copied.request_id = ""
+    return copied.SerializeToString(deterministic=True)

@@ -1,0 +1,114 @@
+"""PodGroupService. Errors are the interceptor's business."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import grpc
+
+from hekla.api.convert import to_message, to_model
+from hekla.api.pod_group import PodGroup, PodGroupStatus
+from hekla.domain.errors import InvalidError, Violation
+from hekla.store import pod_groups
+from hekla.store.hub import Hub, Item
+from hekla.v1 import (
+    pod_group_pb2,
+    pod_group_service_pb2 as messages,
+    pod_group_service_pb2_grpc as stubs,
+)
+from services.controller import convert
+from services.controller.pod_group_calls import PodGroupCalls
+from services.controller.watching import metadata_of, stream
+
+
+class PodGroupServicer(stubs.PodGroupServiceServicer):
+    """Serves ``hekla.v1.PodGroupService``."""
+
+    def __init__(self, calls: PodGroupCalls, hub: Hub) -> None:
+        self._calls = calls
+        self._hub = hub
+
+    def CreatePodGroup(
+        self, request: messages.CreatePodGroupRequest, context: grpc.ServicerContext
+    ) -> messages.CreatePodGroupResponse:
+        if not request.HasField("pod_group"):
+            raise InvalidError.of([Violation("pod_group", "is required")])
+        made = self._calls.create(
+            to_model(request.pod_group, PodGroup),
+            request_id=request.request_id,
+            body=request.pod_group.SerializeToString(deterministic=True),
+        )
+        return messages.CreatePodGroupResponse(pod_group=_message(made))
+
+    def GetPodGroup(
+        self, request: messages.GetPodGroupRequest, context: grpc.ServicerContext
+    ) -> messages.GetPodGroupResponse:
+        found = self._calls.get(convert.key(request.namespace, request.name))
+        return messages.GetPodGroupResponse(pod_group=_message(found))
+
+    def ListPodGroups(
+        self, request: messages.ListPodGroupsRequest, context: grpc.ServicerContext
+    ) -> messages.ListPodGroupsResponse:
+        page = self._calls.page(
+            namespace=request.namespace,
+            queue=request.queue,
+            labels=request.label_selector,
+            after=convert.token_to_place(request.page_token),
+            limit=convert.page_size(request.page_size),
+        )
+        return messages.ListPodGroupsResponse(
+            pod_groups=[_message(group) for group in page.groups],
+            next_page_token=convert.place_to_token(page.end) if page.end else "",
+            cursor=str(page.cursor),
+        )
+
+    def WatchPodGroups(
+        self, request: messages.WatchPodGroupsRequest, context: grpc.ServicerContext
+    ) -> Iterator[messages.WatchPodGroupsResponse]:
+        def wanted(item: Item) -> bool:
+            return request.namespace in ("", metadata_of(item)[0])
+
+        def respond(
+            cursor: str, type_: str, item: Item | None
+        ) -> messages.WatchPodGroupsResponse:
+            group = None if item is None else item.rendered(_render)
+            return messages.WatchPodGroupsResponse(cursor=cursor, type=type_, pod_group=group)
+
+        return stream(
+            self._hub,
+            pod_groups.KIND,
+            request.cursor,
+            context,
+            wanted=wanted,
+            respond=respond,
+        )
+
+    def DeletePodGroup(
+        self, request: messages.DeletePodGroupRequest, context: grpc.ServicerContext
+    ) -> messages.DeletePodGroupResponse:
+        self._calls.delete(
+            convert.key(request.namespace, request.name), uid=convert.uid(request.uid)
+        )
+        return messages.DeletePodGroupResponse()
+
+    def ReportScheduling(
+        self, request: messages.ReportSchedulingRequest, context: grpc.ServicerContext
+    ) -> messages.ReportSchedulingResponse:
+        statuses = {}
+        for position, report in enumerate(request.reports):
+            path = f"reports[{position}].uid"
+            uid = convert.uid(report.uid, path)
+            if uid is None:
+                raise InvalidError.of([Violation(path, "is required")])
+            statuses[uid] = to_model(report.status, PodGroupStatus)
+        unknown = self._calls.report(request.epoch, statuses)
+        return messages.ReportSchedulingResponse(unknown_uids=[str(uid) for uid in unknown])
+
+
+def _message(group: PodGroup) -> pod_group_pb2.PodGroup:
+    return to_message(group, pod_group_pb2.PodGroup)
+
+
+def _render(source: object) -> pod_group_pb2.PodGroup:
+    group = source if isinstance(source, PodGroup) else PodGroup.model_validate(source)
+    return _message(group)

@@ -1,0 +1,120 @@
+"""QueueService. Errors are the interceptor's business."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+
+import grpc
+
+from hekla.api.convert import to_message, to_model
+from hekla.api.queue import Queue
+from hekla.domain.errors import InvalidError, Violation
+from hekla.store import queues
+from hekla.store.hub import Hub, Item
+from hekla.v1 import queue_pb2, queue_service_pb2 as messages, queue_service_pb2_grpc as stubs
+from services.controller import convert
+from services.controller.queue_calls import QueueCalls
+from services.controller.watching import metadata_of, stream
+
+
+class QueueServicer(stubs.QueueServiceServicer):
+    """Serves ``hekla.v1.QueueService``."""
+
+    def __init__(self, calls: QueueCalls, hub: Hub) -> None:
+        self._calls = calls
+        self._hub = hub
+
+    def CreateQueue(
+        self, request: messages.CreateQueueRequest, context: grpc.ServicerContext
+    ) -> messages.CreateQueueResponse:
+        queue = _given(request.queue, request.HasField("queue"))
+        body = request.queue.SerializeToString(deterministic=True)
+        made = self._calls.create(queue, request_id=request.request_id, body=body)
+        return messages.CreateQueueResponse(queue=_message(made.queue), warnings=made.warnings)
+
+    def GetQueue(
+        self, request: messages.GetQueueRequest, context: grpc.ServicerContext
+    ) -> messages.GetQueueResponse:
+        return messages.GetQueueResponse(queue=_message(self._calls.get(_name(request.name))))
+
+    def ListQueues(
+        self, request: messages.ListQueuesRequest, context: grpc.ServicerContext
+    ) -> messages.ListQueuesResponse:
+        page = self._calls.page(
+            after=_token_to_name(request.page_token),
+            limit=convert.page_size(request.page_size),
+            labels=request.label_selector,
+        )
+        return messages.ListQueuesResponse(
+            queues=[_message(queue) for queue in page.queues],
+            next_page_token=base64.urlsafe_b64encode(page.end.encode()).decode(),
+            cursor=str(page.cursor),
+        )
+
+    def WatchQueues(
+        self, request: messages.WatchQueuesRequest, context: grpc.ServicerContext
+    ) -> Iterator[messages.WatchQueuesResponse]:
+        def wanted(item: Item) -> bool:
+            return request.name in ("", metadata_of(item)[1])
+
+        def respond(cursor: str, type_: str, item: Item | None) -> messages.WatchQueuesResponse:
+            queue = None if item is None else item.rendered(_render)
+            return messages.WatchQueuesResponse(cursor=cursor, type=type_, queue=queue)
+
+        return stream(
+            self._hub, queues.KIND, request.cursor, context, wanted=wanted, respond=respond
+        )
+
+    def UpdateQueue(
+        self, request: messages.UpdateQueueRequest, context: grpc.ServicerContext
+    ) -> messages.UpdateQueueResponse:
+        queue = _given(request.queue, request.HasField("queue"))
+        expected = (
+            request.expected_generation if request.HasField("expected_generation") else None
+        )
+        changed = self._calls.update(queue, expected_generation=expected)
+        return messages.UpdateQueueResponse(
+            queue=_message(changed.queue), warnings=changed.warnings
+        )
+
+    def DeleteQueue(
+        self, request: messages.DeleteQueueRequest, context: grpc.ServicerContext
+    ) -> messages.DeleteQueueResponse:
+        self._calls.delete(_name(request.name))
+        return messages.DeleteQueueResponse()
+
+    def CommandQueue(
+        self, request: messages.CommandQueueRequest, context: grpc.ServicerContext
+    ) -> messages.CommandQueueResponse:
+        queue = self._calls.command(_name(request.name), request.action)
+        return messages.CommandQueueResponse(queue=_message(queue))
+
+
+def _name(name: str) -> str:
+    return convert.key("", name).name
+
+
+def _message(queue: Queue) -> queue_pb2.Queue:
+    return to_message(queue, queue_pb2.Queue)
+
+
+def _render(source: object) -> queue_pb2.Queue:
+    queue = source if isinstance(source, Queue) else Queue.model_validate(source)
+    return _message(queue)
+
+
+def _given(message: queue_pb2.Queue, present: bool) -> Queue:  # noqa: FBT001
+    if not present:
+        raise InvalidError.of([Violation("queue", "is required")])
+    return to_model(message, Queue)
+
+
+def _token_to_name(token: str) -> str:
+    try:
+        return base64.urlsafe_b64decode(token).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        raise InvalidError.of(
+            [Violation("page_token", "must be one that an earlier page gave")]
+        ) from None

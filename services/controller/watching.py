@@ -1,0 +1,47 @@
+"""Streams of changes: what the hub has, with what a watcher did not ask for left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import grpc
+
+from hekla.store.hub import Hub, Item
+
+Response = TypeVar("Response")
+
+
+def stream(
+    hub: Hub,
+    kind: str,
+    cursor: str,
+    context: grpc.ServicerContext,
+    *,
+    wanted: Callable[[Item], bool],
+    respond: Callable[[str, str, Item | None], Response],
+) -> Iterator[Response]:
+    """``respond(cursor, type, item)`` for each item that is ``wanted``, and bookmarks.
+
+    A bookmark also stands for items that were left out, so that the cursor moves on.
+    """
+    skipped: str | None = None
+    for position, item in hub.watch(kind, cursor, going=context.is_active):
+        if item is None:
+            skipped = None
+            yield respond(str(position), "BOOKMARK", None)
+        elif wanted(item):
+            skipped = None
+            yield respond(str(position), item.type, item)
+        else:
+            skipped = str(position)
+    if skipped is not None:
+        yield respond(skipped, "BOOKMARK", None)
+
+
+def metadata_of(item: Item) -> tuple[str, str]:
+    """Namespace and name of an item's object, which for DELETED is its last state as JSON."""
+    if isinstance(item.object, dict):
+        meta: dict[str, Any] = item.object.get("metadata") or {}
+        return meta.get("namespace") or "", meta.get("name") or ""
+    return item.object.metadata.namespace, item.object.metadata.name
