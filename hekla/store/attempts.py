@@ -1,22 +1,25 @@
 """Attempts: planned, acted on, listed. What observers see of them is in ``observations.py``.
 
 Everything a pass reads is counted or picked by SQL, so that it costs what changed and not
-what the job has.
+what the job has. Whoever changes several attempts locks them in the order of their uids, as
+observers do, or the two would wait for each other.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID, uuid4
 
 from sqlalchemy import TextClause, select, text, tuple_
+from sqlalchemy.exc import IntegrityError
 
 from hekla.domain.attempt import Attempt, Ended, Kill, Outcome, Slot
+from hekla.domain.errors import ConflictError
 from hekla.domain.names import pod_name
-from hekla.store.database import Session
+from hekla.store.database import Session, is_duplicate
 from hekla.store.jobs import Place, StoredJob
 from hekla.store.objects import to_text
 from hekla.store.schema import AttemptRow
@@ -106,6 +109,19 @@ def missing(
     return [Slot(*row) for row in session.execute(_MISSING, values)]
 
 
+def retry_at(session: Session, job: UUID, *, pause: timedelta) -> datetime | None:
+    """When the first index whose pod a kubelet refused may have another attempt."""
+    found: datetime | None = session.execute(
+        text(
+            "select min(finished_at) + :pause from attempt where job_uid = :job and current"
+            " and not superseded and outcome = 'Rejected'"
+            " and finished_at >= clock_timestamp() - :pause"
+        ),
+        {"job": job, "pause": pause},
+    ).scalar_one()
+    return found
+
+
 _UNHANDLED = text("""
     select uid, task, index, job_version, outcome, exit_codes,
            coalesce(finished_at, gone_at, created_at), superseded
@@ -125,20 +141,29 @@ def unhandled(session: Session, job: UUID, *, limit: int) -> Sequence[Ended]:
     ]
 
 
+_LOCKED: Final = (
+    "with locked as (select uid from attempt where uid = any(:uids) order by uid for update)"
+)
+_HANDLE = text(f"""
+    {_LOCKED} update attempt set handled = true where uid in (select uid from locked)
+""")  # noqa: S608
+
+
 def handle(session: Session, uids: Sequence[UUID]) -> None:
     """Note that policies have seen these outcomes."""
     if uids:
-        session.execute(
-            text("update attempt set handled = true where uid = any(:uids)"),
-            {"uids": list(uids)},
-        )
+        session.execute(_HANDLE, {"uids": list(uids)})
 
 
 _PAST = text("""
-    update attempt set current = false
-      from jsonb_to_recordset(cast(:slots as jsonb)) as slot(task text, index int)
-     where attempt.job_uid = :job and attempt.task = slot.task
-       and attempt.index = slot.index and attempt.current
+    with locked as (
+        select a.uid from attempt a
+          join jsonb_to_recordset(cast(:slots as jsonb)) as slot(task text, index int)
+            on a.task = slot.task and a.index = slot.index
+         where a.job_uid = :job and a.current
+         order by a.uid for update of a
+    )
+    update attempt set current = false where uid in (select uid from locked)
 """)
 
 _INSERT = text("""
@@ -153,7 +178,11 @@ _INSERT = text("""
 def plan(
     session: Session, stored: StoredJob, slots: Sequence[Slot], *, version: int, group: UUID
 ) -> None:
-    """Write attempts down, before their pods are made."""
+    """Write attempts down, before their pods are made.
+
+    Raises:
+        ConflictError: an index has a live attempt: someone else planned it just now.
+    """
     if not slots:
         return
     rows = [
@@ -174,22 +203,32 @@ def plan(
         "slots": to_text(rows),
     }
     session.execute(_PAST, values)
-    session.execute(_INSERT, values)
+    try:
+        session.execute(_INSERT, values)
+    except IntegrityError as error:
+        if not is_duplicate(error):
+            raise
+        raise ConflictError(f"pods of job {stored.key} were planned by someone else") from error
 
 
 _DOOM = text("""
+    with locked as (
+        select uid from attempt
+         where job_uid = :job
+           and (gone_at is null or (:supersede and current))
+           and (:ended or outcome is null)
+           and (doomed is null or (:supersede and not superseded))
+           and (cast(:task as text) is null or task = :task)
+           and (cast(:first as int) is null or index between :first and :last)
+           and (cast(:beyond as jsonb) is null
+                or index >= coalesce((cast(:beyond as jsonb) ->> task)::int, 0))
+         order by uid for update
+    )
     update attempt
        set doomed = case when gone_at is null then coalesce(doomed, :reason) else doomed end,
            superseded = superseded or (:supersede and current),
            handled = handled or (:supersede and outcome is not null)
-     where job_uid = :job
-       and (gone_at is null or (:supersede and current))
-       and (:ended or outcome is null)
-       and (doomed is null or (:supersede and not superseded))
-       and (cast(:task as text) is null or task = :task)
-       and (cast(:first as int) is null or index between :first and :last)
-       and (cast(:beyond as jsonb) is null
-            or index >= coalesce((cast(:beyond as jsonb) ->> task)::int, 0))
+     where uid in (select uid from locked)
 """)
 
 
@@ -261,9 +300,14 @@ class Confirmed(NamedTuple):
 
 
 _CONFIRM = text("""
-    update attempt set pod_uid = seen.pod_uid
-      from jsonb_to_recordset(cast(:rows as jsonb)) as seen(uid uuid, pod_uid text)
-     where attempt.uid = seen.uid and attempt.pod_uid is null and attempt.gone_at is null
+    with locked as (
+        select a.uid, seen.pod_uid from attempt a
+          join jsonb_to_recordset(cast(:rows as jsonb)) as seen(uid uuid, pod_uid text)
+            on a.uid = seen.uid
+         where a.pod_uid is null and a.gone_at is null
+         order by a.uid for update of a
+    )
+    update attempt set pod_uid = locked.pod_uid from locked where attempt.uid = locked.uid
 """)
 
 
@@ -274,12 +318,14 @@ def confirm(session: Session, confirmed: Sequence[Confirmed]) -> None:
         session.execute(_CONFIRM, {"rows": to_text(rows)})
 
 
-_NEVER_WAS = text("""
+_NEVER_WAS = text(f"""
+    {_LOCKED}
     update attempt
        set gone_at = clock_timestamp(), outcome = coalesce(outcome, 'Removed'),
            finished_at = coalesce(finished_at, clock_timestamp()), handled = true
-     where uid = any(:uids) and pod_uid is null and doomed is not null
-""")
+     where uid in (select uid from locked)
+       and pod_uid is null and doomed is not null and gone_at is null
+""")  # noqa: S608
 
 
 def never_was(session: Session, uids: Sequence[UUID]) -> None:

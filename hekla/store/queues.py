@@ -15,8 +15,8 @@ from hekla.domain import names
 from hekla.domain.errors import AlreadyExistsError, NotFoundError, PreconditionError
 from hekla.domain.phases import QueueState
 from hekla.store import feed, jobs, pod_groups
-from hekla.store.database import Session
-from hekla.store.objects import metadata, to_json
+from hekla.store.database import Session, is_duplicate
+from hekla.store.objects import last_state, metadata, to_json
 from hekla.store.schema import QueueRow
 
 KIND: Final = "queue"
@@ -66,7 +66,7 @@ def make(session: Session, queue: Queue, *, uid: UUID) -> Queue:
         with session.begin_nested():
             row = session.scalars(statement.returning(QueueRow)).one()
     except IntegrityError as error:
-        if getattr(error.orig, "sqlstate", None) != "23505":
+        if not is_duplicate(error):
             raise
         raise AlreadyExistsError(f"queue {queue.metadata.name} exists already") from error
     feed.record(session, feed.Change(KIND, str(row.uid), row.version, feed.ADDED))
@@ -106,6 +106,12 @@ def page(session: Session, *, after: str = "", limit: int) -> Sequence[Queue]:
     statement = (
         select(QueueRow).where(QueueRow.name > after).order_by(QueueRow.name).limit(limit)
     )
+    return [_to_queue(row) for row in session.scalars(statement)]
+
+
+def in_state(session: Session, state: QueueState) -> Sequence[Queue]:
+    """Queues in that state, by name."""
+    statement = select(QueueRow).where(QueueRow.state == state.value).order_by(QueueRow.name)
     return [_to_queue(row) for row in session.scalars(statement)]
 
 
@@ -176,10 +182,10 @@ def remove(session: Session, name: str) -> None:
         session, queue=name, limit=1
     ):
         raise PreconditionError(f"queue {name} has jobs that wait or run; delete them first")
-    last = to_json(_to_queue(row))
+    version = row.version + 1
+    last = last_state(_to_queue(row), version)
     session.execute(delete(QueueRow).where(QueueRow.uid == row.uid))
-    change = feed.Change(KIND, str(row.uid), row.version + 1, feed.DELETED, last)
-    feed.record(session, change)
+    feed.record(session, feed.Change(KIND, str(row.uid), version, feed.DELETED, last))
 
 
 def _row(session: Session, name: str) -> QueueRow:
