@@ -653,6 +653,15 @@ def test_a_pod_name_is_measured_when_a_job_grows() -> None:
     assert "spec.tasks[0].name" in updated(changed_task(old, replicas=11), old)
 
 
+def test_a_job_keeps_its_scheduler_when_the_default_becomes_another() -> None:
+    other = Limits(scheduler_name="other")
+
+    answer = admit(Operation.UPDATE, make_job(), accepted(make_job()), FixedWorld(), other)
+
+    assert answer.allowed
+    assert answer.object.spec.scheduler_name == "volcano"
+
+
 def test_an_update_needs_what_it_replaces() -> None:
     assert not admit(Operation.UPDATE, make_job(), None, FixedWorld()).allowed
 

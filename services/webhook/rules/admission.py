@@ -69,8 +69,9 @@ def _job(
     if operation is Operation.DELETE:
         return Admission(obj, ())
     if operation is Operation.UPDATE and old is not None:
-        filled = defaults.updated_job(obj, old, limits)
-        return _judged(filled, [job_update.violations(filled, old, limits)], unbuilt.in_job)
+        filled, before = (defaults.updated_job(each, old, limits) for each in (obj, old))
+        found = job_update.violations(filled, before, limits)
+        return _judged(filled, [found], unbuilt.in_job)
     filled = defaults.created_job(obj, limits)
     return _judged(filled, [job.violations(filled, world, limits)], unbuilt.in_job)
 

@@ -43,8 +43,12 @@ def created_job(job: Job, limits: Limits) -> Job:
 
 def updated_job(job: Job, old: Job, limits: Limits) -> Job:
     """``job`` as it is stored in place of ``old``."""
-    volumes = _with_made_claims(job.spec.volumes, old.spec.volumes)
-    return _filled(job, job.spec.model_copy(update={"volumes": volumes}), limits)
+    kept = {
+        "volumes": _with_made_claims(job.spec.volumes, old.spec.volumes),
+        # What was the default then need not be it now.
+        "scheduler_name": job.spec.scheduler_name or old.spec.scheduler_name,
+    }
+    return _filled(job, job.spec.model_copy(update=kept), limits)
 
 
 def created_queue(queue: Queue) -> Queue:
