@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from hekla.domain import duration, quantity, timestamps
+from hekla.domain import duration, paths, quantity, timestamps
 from hekla.domain.errors import InvalidError
 
 _ODD_ALIASES: Final = {"transition_id": "transitionID"}
@@ -96,6 +96,7 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = f'"{value}"' if isinstance(value, str) else str(value)
+    text = paths.printable(text)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

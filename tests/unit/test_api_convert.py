@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from hekla.api import convert
 from hekla.api.fields import Model, alias
@@ -138,7 +138,7 @@ def test_object_messages_have_no_number_that_json_would_make_a_text() -> None:
 def test_every_object_survives_the_way_there_and_back(
     model: type[Model], message: type[Message]
 ) -> None:
-    @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=25)
     @given(models(model))
     def check(value: Model) -> None:
         sent = message.FromString(convert.to_message(value, message).SerializeToString())

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from hekla.api import bounds, decode
 from hekla.api.fields import Model
@@ -155,7 +155,7 @@ def test_what_a_server_shows_can_be_sent_back() -> None:
 
 @pytest.mark.parametrize("model", [Job, PodGroup, Queue])
 def test_every_object_survives_json(model: type[Model]) -> None:
-    @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=25)
     @given(models(model))
     def check(value: Model) -> None:
         text = json.dumps(decode.encode(value))
@@ -529,8 +529,9 @@ LIKELY = st.recursive(
 @given(ANYTHING)
 @example({"apiVersion": {}, "kind": []})
 def test_nothing_breaks_the_decoder(raw: Any) -> None:
-    with pytest.raises(InvalidError):
+    with pytest.raises(InvalidError) as refused:
         decode.decode(raw)
+    assert str(refused.value).isprintable()
 
 
 @given(LIKELY, st.sampled_from(sorted(decode.KINDS)))
@@ -542,11 +543,11 @@ def test_nothing_that_looks_like_an_object_breaks_the_decoder(
     try:
         decode.decode(raw)
     except InvalidError as error:
-        assert "\n" not in str(error)[:20]  # noqa: PT017
+        assert str(error).isprintable()  # noqa: PT017
 
 
 @given(models(Job))
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 def test_bounds_can_be_asked_of_every_job(value: Job) -> None:
     for violation in bounds.violations(value):
         assert violation.path

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from hekla.api import document
 from hekla.domain.errors import InvalidError
@@ -208,13 +208,11 @@ def test_json_is_read_with_all_its_escapes() -> None:
     assert one('\t{"a": "\\ud83d\\ude00\\/",\n\t"b": 1.0}') == {"a": "\U0001f600/", "b": 1}
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(TEXTS, JSON, min_size=1))
 def test_json_is_read_as_it_was_written(value: dict[str, Any]) -> None:
     assert one(json.dumps(value)) == value
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(TEXTS, JSON, min_size=1))
 def test_yaml_is_read_as_it_was_written(value: dict[str, Any]) -> None:
     assert one(yaml.safe_dump(value, default_style='"')) == value

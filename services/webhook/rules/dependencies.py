@@ -31,8 +31,8 @@ def violations(tasks: Sequence[TaskSpec]) -> Iterator[Violation]:
             seen.add(name)
     stuck = _stuck(len(tasks), before)
     if stuck:
-        names = [tasks[index].name for index in stuck]
-        message = f"must not go in a circle, as it does among {', '.join(names[:10])}"
+        circle = ", ".join(shown(tasks[index].name) for index in stuck[:10])
+        message = f"must not go in a circle, as it does among {circle}"
         yield Violation(paths.at("spec.tasks", stuck[0], "dependsOn"), message)
 
 

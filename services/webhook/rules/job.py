@@ -68,7 +68,7 @@ def pod_names(job: Job, task: TaskSpec, place: str) -> Iterator[Violation]:
     longest = pod_name(name, task.name, max(task.replicas - 1, 0))
     if len(longest) > syntax.LABEL_LENGTH:
         message = (
-            f"makes the pod name {longest}, which has {len(longest)} characters;"
+            f"makes the pod name {shown(longest)}, which has {len(longest)} characters;"
             f" there may be {syntax.LABEL_LENGTH}"
         )
         yield Violation(f"{place}.name", message)

@@ -28,7 +28,7 @@ def violations(policies: Sequence[LifecyclePolicy], path: str) -> Iterator[Viola
         for event, where in _events(policy, place):
             if event in seen and seen[event] != index:
                 yield Violation(
-                    where, f"{event} has a policy already, {paths.at(path, seen[event])}"
+                    where, f"{shown(event)} has a policy already, {paths.at(path, seen[event])}"
                 )
             seen.setdefault(event, index)
         if policy.exit_code is not None:
@@ -38,7 +38,7 @@ def violations(policies: Sequence[LifecyclePolicy], path: str) -> Iterator[Viola
                 yield Violation(paths.at(place, "exitCode"), message)
             codes.setdefault(policy.exit_code, index)
     if JobEvent.ANY in seen and len(seen) > 1:
-        others = ", ".join(event for event in seen if event != JobEvent.ANY)
+        others = ", ".join(shown(event) for event in seen if event != JobEvent.ANY)
         message = f"{JobEvent.ANY} means any event, so no policy may name {others} beside it"
         yield Violation(paths.at(path, seen[JobEvent.ANY]), message)
 

@@ -158,17 +158,21 @@ def _place(queue: Queue, world: World, limits: Limits) -> Iterator[Violation]:
         yield Violation("spec.parent", message)
 
 
+def _chain(names: list[str]) -> str:
+    return paths.printable(" < ".join(names[:10]))
+
+
 def _depth(queue: Queue, above: Queue, world: World, limits: Limits) -> Iterator[Violation]:
     seen = [queue.metadata.name]
     while True:
         seen.append(above.metadata.name)
         if above.metadata.name == queue.metadata.name:
-            message = f"must not be below the queue itself: {' < '.join(seen[:10])}"
+            message = f"must not be below the queue itself: {_chain(seen)}"
             yield Violation("spec.parent", message)
             return
         if len(seen) > limits.max_queue_depth:
             message = f"must not be more than {limits.max_queue_depth} queues below each other"
-            yield Violation("spec.parent", f"{message}: {' < '.join(seen[:10])}")
+            yield Violation("spec.parent", f"{message}: {_chain(seen)}")
             return
         if _parent(above.spec) == ROOT_QUEUE:
             return
