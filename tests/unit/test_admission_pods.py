@@ -270,9 +270,31 @@ def test_whole_cores_are_accepted_for_placement_by_numa_node(resources: Any) -> 
 
 
 KEYS = st.sampled_from(
-    "spec metadata labels annotations containers initContainers name image command env ports"
-    " resources requests limits volumes volumeMounts tolerations key operator nodeSelector"
-    " overhead restartPolicy cpu".split()
+    [
+        "spec",
+        "metadata",
+        "labels",
+        "annotations",
+        "containers",
+        "initContainers",
+        "name",
+        "image",
+        "command",
+        "env",
+        "ports",
+        "resources",
+        "requests",
+        "limits",
+        "volumes",
+        "volumeMounts",
+        "tolerations",
+        "key",
+        "operator",
+        "nodeSelector",
+        "overhead",
+        "restartPolicy",
+        "cpu",
+    ]
 )
 TEMPLATES = st.recursive(
     JSON, lambda inner: st.dictionaries(KEYS, inner, max_size=5) | st.lists(inner, max_size=2)
