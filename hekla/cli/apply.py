@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 import click
 
 from hekla.api.decode import Object, encode
+from hekla.api.fields import Model
 from hekla.api.job import Job
 from hekla.api.meta import ObjectMeta
 from hekla.api.pod_group import PodGroup
-from hekla.api.queue import Queue
+from hekla.api.queue import Queue, QueueSpec
 from hekla.cli import gone, manifest, options
 from hekla.cli.errors import explained
 from hekla.cli.gone import Removal
@@ -26,6 +27,10 @@ from hekla.domain.errors import (
     PreconditionError,
 )
 
+M = TypeVar("M", bound=Model)
+
+_USERS: Final = ("labels", "annotations")
+"""Metadata that belongs to users."""
 RACES: Final = 3
 """How often an object may come and go between two calls before we give up."""
 
@@ -119,15 +124,27 @@ def _update(client: Client, found: Object) -> tuple[Object, Admitted[Object]]:
     match found:
         case Job():
             job = client.jobs.get(metadata.namespace, metadata.name)
-            return job, client.jobs.update(found)
+            wanted = _keeping(metadata, job.metadata, _USERS)
+            return job, client.jobs.update(found.model_copy(update={"metadata": wanted}))
         case Queue():
             queue = client.queues.get(metadata.name)
-            return queue, client.queues.update(found)
+            changed = {
+                "metadata": _keeping(metadata, queue.metadata, _USERS),
+                # Admission gives a queue its parent and the like once, when it is created.
+                "spec": _keeping(found.spec, queue.spec, QueueSpec.model_fields),
+            }
+            return queue, client.queues.update(found.model_copy(update=changed))
         case PodGroup():
             group = client.pod_groups.get(metadata.namespace, metadata.name)
             if encode(group.spec) != encode(found.spec):
                 raise PreconditionError("a pod group cannot be changed; delete it first")
             return group, Admitted(group)
+
+
+def _keeping(given: M, before: M, fields: Iterable[str]) -> M:
+    """``given``, with those of ``fields`` that it leaves open as they were before."""
+    left_open = [name for name in fields if getattr(given, name) is None]
+    return given.model_copy(update={name: getattr(before, name) for name in left_open})
 
 
 def _same(before: ObjectMeta, after: ObjectMeta) -> bool:

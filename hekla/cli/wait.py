@@ -93,7 +93,8 @@ def _line(job: Job) -> str:
         "terminating": status.terminating,
     }
     pods = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    return f"{job.metadata.name}: {phase(job)}" + (f" ({pods})" if pods else "")
+    more = pods or status.state.message or ""
+    return f"{job.metadata.name}: {phase(job)}" + (f" ({more})" if more else "")
 
 
 def _outcome(
@@ -120,13 +121,14 @@ def _outcome(
 
 
 def _why(client: Client, job: Job) -> str:
-    """What the scheduler last said of the job's group, if it waits."""
+    """What the job waits for; the scheduler's word of its group counts for more."""
+    said = [job.status.state.message] if job.status.state.message else []
     if job.status.state.phase not in (None, JobPhase.PENDING):
-        return ""
+        return f": {said[0]}" if said else ""
     group = names.pod_group_name(job.metadata.name, job.metadata.uid)
     try:
         conditions = client.pod_groups.get(job.metadata.namespace, group).status.conditions
     except DomainError:
-        return ""
-    said = [condition.message for condition in conditions or () if condition.message]
+        conditions = None
+    said += [condition.message for condition in conditions or () if condition.message]
     return f": {said[-1]}" if said else ""
