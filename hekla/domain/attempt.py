@@ -103,6 +103,14 @@ class PodSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Indices from ``first`` to ``last``, which is one of them."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
 class Kill:
     """Which of a job's pods the controller removes."""
 
@@ -113,7 +121,7 @@ class Kill:
     """The indices begin a new run."""
     task: str | None = None
     """Of this task only."""
-    indices: range | None = None
+    indices: Span | None = None
     """Of these indices only."""
     beyond: Mapping[str, int] | None = None
     """Only what a job of these tasks, with these replicas, has no place for."""

@@ -240,8 +240,8 @@ def doom(session: Session, job: UUID, kill: Kill) -> int:
         "ended": kill.ended,
         "supersede": kill.supersede,
         "task": kill.task,
-        "first": None if kill.indices is None else kill.indices.start,
-        "last": None if kill.indices is None else kill.indices.stop - 1,
+        "first": None if kill.indices is None else kill.indices.first,
+        "last": None if kill.indices is None else kill.indices.last,
         "beyond": None if kill.beyond is None else to_text(dict(kill.beyond)),
     }
     return int(session.execute(_DOOM, values).rowcount)  # type: ignore[attr-defined]

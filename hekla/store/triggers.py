@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from hekla.domain.attempt import Outcome
+from hekla.domain.attempt import Outcome, Span
 from hekla.domain.phases import JobAction, JobEvent
 from hekla.domain.trigger import Trigger, TriggerState, Waiting, Watched
 from hekla.store.database import Session
@@ -21,7 +21,8 @@ _OF_JOB = text("""
                       and n.current and n.uid::text <> t.scope
                       and (n.phase = 'Running' or n.outcome = 'Succeeded')) as replaced
       from trigger t
-      left join attempt a on a.uid::text = t.scope
+      left join attempt a
+        on a.uid = case when t.index is not null then cast(t.scope as uuid) end
      where t.job_uid = :job and t.version = :version
        and (t.state = 'armed' or t.index is null)
      order by t.due_at nulls last, t.scope, t.event
@@ -85,7 +86,7 @@ def put(session: Session, job: UUID, triggers: Sequence[Trigger]) -> None:
     session.execute(_PUT, {"job": job, "rows": to_text(rows)})
 
 
-def reset(session: Session, job: UUID, task: str, indices: range | None) -> None:
+def reset(session: Session, job: UUID, task: str, indices: Span | None) -> None:
     """Forget the events of a task, and of its pods at ``indices`` (all, if None).
 
     They begin a new run, so that the events may happen again.
@@ -98,8 +99,8 @@ def reset(session: Session, job: UUID, task: str, indices: range | None) -> None
         {
             "job": job,
             "task": task,
-            "first": None if indices is None else indices.start,
-            "last": None if indices is None else indices.stop - 1,
+            "first": None if indices is None else indices.first,
+            "last": None if indices is None else indices.last,
         },
     )
 

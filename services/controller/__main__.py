@@ -1,9 +1,13 @@
-"""``python -m services.controller``: put the parts together and run until told to stop."""
+"""``python -m services.controller``: put the parts together and run until told to stop.
+
+With the word ``plan`` it serves nothing and decides passes from JSON lines; see ``replay``.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,6 +30,7 @@ from hekla.v1 import (
     queue_service_pb2,
     queue_service_pb2_grpc,
 )
+from services.controller import replay
 from services.controller.acting import Actor
 from services.controller.clients import Admission
 from services.controller.config import ControllerConfig
@@ -159,4 +164,7 @@ def main(settings: ControllerConfig) -> None:
 
 
 if __name__ == "__main__":
-    service.run("controller", ControllerConfig, main)
+    if sys.argv[1:] == ["plan"]:
+        replay.main()
+    else:
+        service.run("controller", ControllerConfig, main)

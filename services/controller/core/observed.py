@@ -13,7 +13,7 @@ from uuid import UUID
 
 from hekla.api.job import Job
 from hekla.api.pod_group import PodGroupCondition, PodGroupSpec
-from hekla.domain.attempt import Ended, Kill, Slot
+from hekla.domain.attempt import Ended, Kill, Slot, Span
 from hekla.domain.phases import JobPhase, PodGroupPhase
 from hekla.domain.trigger import Command, Trigger, Waiting, Watched
 
@@ -144,7 +144,7 @@ class Reset:
     """Events of a task, and of its pods at ``indices`` (all, if None), may happen again."""
 
     task: str
-    indices: range | None = None
+    indices: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

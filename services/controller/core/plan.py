@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from hekla.domain.attempt import Kill
+from hekla.domain.attempt import Kill, Span
 from hekla.domain.phases import FINISHED, JobAction, JobPhase, PodGroupPhase
 from services.controller.core import policies
 from services.controller.core.group import group_spec
@@ -200,13 +200,13 @@ def _restart_kill(observed: Observed, action: JobAction, target: Target) -> Kill
     if action is not JobAction.RESTART_TASK:
         if target.index is None or not 0 <= target.index < task.replicas:
             return None
-        indices = range(target.index, target.index + 1)
+        indices = Span(target.index, target.index)
         if action is JobAction.RESTART_PARTITION:
             size = task.partition_policy.partition_size if task.partition_policy else None
             if not size:
                 return None
             first = target.index // size * size
-            indices = range(first, first + size)
+            indices = Span(first, first + size - 1)
     return Kill(str(action), ended=True, supersede=True, task=task.name, indices=indices)
 
 
