@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
+import orjson
 from sqlalchemy import DateTime, create_engine, event, func, select, text
 from sqlalchemy.exc import (
     DBAPIError,
+    IntegrityError,
     InterfaceError,
     OperationalError,
     TimeoutError as PoolTimeout,
@@ -22,13 +24,17 @@ from sqlalchemy.exc import (
 from sqlalchemy.orm import Session, sessionmaker
 
 from hekla.domain.errors import ConflictError, UnavailableError
+from hekla.store.objects import to_text
 
 __all__ = ["Database", "Session", "now"]
 
 STATEMENT_TIMEOUT: Final = "5s"
 IDLE_IN_TRANSACTION_TIMEOUT: Final = "10s"
+POOL_TIMEOUT_SECONDS: Final = 5.0
 SERIALIZATION_FAILURES: Final = frozenset({"40001", "40P01"})
 """SQLSTATEs of transactions that may simply be tried again."""
+TOO_SLOW: Final = frozenset({"57014", "55P03"})
+"""SQLSTATEs of statements that were given up because they, or a lock, took too long."""
 
 
 def normalized(url: str) -> str:
@@ -43,15 +49,23 @@ class Database:
     """A pool of connections to Postgres. One for each process."""
 
     def __init__(
-        self, url: str, *, pool_size: int = 10, statement_timeout: str = STATEMENT_TIMEOUT
+        self,
+        url: str,
+        *,
+        pool_size: int = 10,
+        pool_timeout: float = POOL_TIMEOUT_SECONDS,
+        statement_timeout: str = STATEMENT_TIMEOUT,
     ) -> None:
         self.url = normalized(url)
         self.engine = create_engine(
             self.url,
             pool_size=pool_size,
             max_overflow=0,
-            pool_timeout=5,
+            pool_timeout=pool_timeout,
             pool_pre_ping=True,
+            # A large float comes back from JSONB as digits only; orjson reads a float again.
+            json_serializer=to_text,
+            json_deserializer=orjson.loads,
             # Prepared statements do not survive a transaction-pooling proxy.
             connect_args={"prepare_threshold": None, "connect_timeout": 5},
         )
@@ -118,6 +132,8 @@ def domain_errors() -> Iterator[None]:
         state = getattr(error.orig, "sqlstate", None)
         if state in SERIALIZATION_FAILURES:
             raise ConflictError("someone else changed the same rows; try again") from error
+        if state in TOO_SLOW:
+            raise UnavailableError(f"Postgres took too long: {_reason(error)}") from error
         raise UnavailableError(f"Postgres is not reachable: {_reason(error)}") from error
     except DBAPIError as error:
         if error.connection_invalidated:
@@ -125,6 +141,11 @@ def domain_errors() -> Iterator[None]:
                 f"the connection to Postgres broke: {_reason(error)}"
             ) from error
         raise
+
+
+def is_duplicate(error: IntegrityError) -> bool:
+    """Whether a row was refused because one with its key exists."""
+    return getattr(error.orig, "sqlstate", None) == "23505"
 
 
 def _reason(error: DBAPIError) -> str:

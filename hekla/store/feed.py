@@ -16,7 +16,8 @@ that may have missed something of it is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -29,6 +30,10 @@ from hekla.store.database import Session
 SLOTS: Final = 4
 SLOT_LENGTH: Final = timedelta(minutes=15)
 """How long one partition is written to; changes are kept for at least two of these."""
+
+MOST_CHANGES: Final = 50_000
+"""Who is further behind than this reads a list sooner."""
+LARGEST_XID: Final = 2**63
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -55,12 +60,7 @@ class Cursor(NamedTuple):
     """As Postgres writes a snapshot: ``xmin:xmax:xip,xip,…``."""
 
     def __str__(self) -> str:
-        return f"{self.incarnation.hex}:{self.snapshot}"
-
-    @property
-    def xmin(self) -> int:
-        """Every transaction below this was over when the cursor was taken."""
-        return int(self.snapshot.split(":")[0])
+        return f"{self.incarnation.hex}:{self.snapshot}" if self.snapshot else ""
 
     def _parts(self) -> tuple[int, int, frozenset[int]]:
         xmin, xmax, xip = self.snapshot.split(":")
@@ -78,22 +78,38 @@ class Cursor(NamedTuple):
         hidden = {xid for xid in running if xid < other_xmax}
         return xmax >= other_xmax and hidden <= other_running
 
+    def missed(self, here: Cursor, horizon: int) -> bool:
+        """Whether something that was dropped up to ``horizon`` may be news from here.
+
+        What still ran ``here`` cannot have been dropped, however old it is.
+        """
+        _, xmax, running = self._parts()
+        return xmax <= horizon or any(xid <= horizon and here.sees(xid) for xid in running)
+
     @classmethod
     def parse(cls, words: str) -> Cursor:
-        """Read a cursor that was handed to a caller.
+        """Read a cursor that was handed to a caller; empty words are the beginning.
 
         Raises:
             CursorExpiredError: it is none of ours.
         """
+        if not words:
+            return BEGINNING
         try:
             incarnation, xmin, xmax, xip = words.split(":")
             running = [int(xid) for xid in xip.split(",") if xid]
-            if not 0 < int(xmin) <= int(xmax) or len(running) > 10_000:
+            low, high = int(xmin), int(xmax)
+            in_order = all(one < next_ for one, next_ in pairwise([low - 1, *running, high]))
+            if not (0 < low <= high < LARGEST_XID and in_order):
                 raise ValueError
             members = ",".join(str(xid) for xid in running)
-            return cls(UUID(incarnation), f"{int(xmin)}:{int(xmax)}:{members}")
+            return cls(UUID(incarnation), f"{low}:{high}:{members}")
         except ValueError:
             raise CursorExpiredError(f"{words[:80]!r} is not a cursor; list again") from None
+
+
+BEGINNING: Final = Cursor(UUID(int=0), "")
+"""Before everything there is: who resumes from here gets all of it."""
 
 
 class Batch(NamedTuple):
@@ -101,6 +117,8 @@ class Batch(NamedTuple):
 
     changes: Sequence[Change]
     cursor: Cursor
+    at: datetime
+    """When it was read, by the clock that the ring turns by."""
 
 
 _RECORD = text(f"""
@@ -138,22 +156,39 @@ def start(session: Session) -> Cursor:
     return Cursor(row.incarnation, row.snapshot)
 
 
+_HERE = """
+    select incarnation, pg_current_snapshot() as snapshot, feed_horizon,
+           clock_timestamp() as at
+      from store
+"""
+_CHECK = text(f"""
+    with here as materialized ({_HERE})
+    select incarnation, snapshot::text as snapshot, feed_horizon::text as horizon from here
+""")  # noqa: S608
+
+
 def check(session: Session, cursor: Cursor) -> None:
     """Make sure that nothing after ``cursor`` was dropped.
 
     Raises:
         CursorExpiredError: it is too old or of another store; the caller lists again.
     """
-    row = session.execute(text("select incarnation, feed_horizon::text from store")).one()
-    if row.incarnation != cursor.incarnation:
+    row = session.execute(_CHECK).one()
+    _refuse(cursor, Cursor(row.incarnation, row.snapshot), int(row.horizon))
+
+
+def _refuse(cursor: Cursor, here: Cursor, horizon: int) -> None:
+    # What saw more than there is now comes from a store that was set back since.
+    if cursor.incarnation != here.incarnation or not here.covers(cursor):
         raise CursorExpiredError("the cursor is of another store; list again")
-    if cursor.xmin <= int(row.feed_horizon):
+    if cursor.missed(here, horizon):
         raise CursorExpiredError("the cursor is too old; list again")
 
 
-_SINCE = text("""
-    with here as materialized (select pg_current_snapshot() as snapshot)
-    select here.snapshot::text as snapshot,
+_SINCE = text(f"""
+    with here as materialized ({_HERE})
+    select here.incarnation, here.snapshot::text as snapshot,
+           here.feed_horizon::text as horizon, here.at,
            change.kind, change.uid, change.version, change.type, change.last,
            change.xid::text as xid
       from here
@@ -161,18 +196,31 @@ _SINCE = text("""
         on change.xid >= pg_snapshot_xmax(cast(:snapshot as pg_snapshot))
         or change.xid = any (array(select pg_snapshot_xip(cast(:snapshot as pg_snapshot))))
      order by change.seq
-""")
+     limit :limit
+""")  # noqa: S608
 
 
 def since(session: Session, cursor: Cursor) -> Batch:
-    """Read what is new since ``cursor``, oldest first. One statement, so one snapshot."""
-    rows = session.execute(_SINCE, {"snapshot": cursor.snapshot}).all()
+    """Read what is new since ``cursor``, oldest first. One statement, so one snapshot.
+
+    The ring may have turned during the statement: who may be that late calls :func:`check`
+    afterwards.
+
+    Raises:
+        CursorExpiredError: it is too old or of another store; the caller lists again.
+    """
+    values = {"snapshot": cursor.snapshot, "limit": MOST_CHANGES + 1}
+    rows = session.execute(_SINCE, values).all()
+    here = Cursor(rows[0].incarnation, rows[0].snapshot)
+    _refuse(cursor, here, int(rows[0].horizon))
+    if len(rows) > MOST_CHANGES:
+        raise CursorExpiredError(f"more than {MOST_CHANGES} changes came since; list again")
     changes = [
         Change(row.kind, row.uid, row.version, row.type, row.last, int(row.xid))
         for row in rows
         if row.kind is not None
     ]
-    return Batch(changes, Cursor(cursor.incarnation, rows[0].snapshot))
+    return Batch(changes, here, rows[0].at)
 
 
 _NEXT_SLOT = text(f"""
@@ -181,25 +229,30 @@ _NEXT_SLOT = text(f"""
 """)  # noqa: S608
 
 
-def turn(session: Session) -> int:
-    """Empty the partition that comes next in the ring; return how many changes it held.
+def turn(session: Session) -> bool:
+    """Empty the partition that comes next in the ring; return whether it held anything.
 
     Call it more often than once in ``SLOT_LENGTH``. The horizon moves in the same
     transaction, so no reader takes a gap for silence.
+
+    Raises:
+        UnavailableError: a transaction that wrote to it long ago is still open.
     """
-    slot = int(session.execute(_NEXT_SLOT).scalar_one())
-    found = session.execute(
-        text(f"select count(*), max(xid)::text from change_{slot}")  # noqa: S608
-    ).one()
-    if not found[0]:
-        return 0
+    slot = session.execute(_NEXT_SLOT).scalar_one()
+    newest = text(f"select xid::text from change_{slot} order by xid desc limit 1")  # noqa: S608
+    if session.execute(newest).first() is None:
+        return False
+    # Nobody writes to it under the lock; who waits for it meanwhile is kept short.
+    session.execute(text("set local lock_timeout = '200ms'"))
+    session.execute(text(f"lock table change_{slot} in access exclusive mode"))
+    if session.execute(_NEXT_SLOT).scalar_one() != slot:
+        return False
     session.execute(
         text("update store set feed_horizon = greatest(feed_horizon, cast(:xid as xid8))"),
-        {"xid": found[1]},
+        {"xid": session.execute(newest).scalar_one()},
     )
-    session.execute(text("set local lock_timeout = '1s'"))
     session.execute(text(f"truncate change_{slot}"))
-    return int(found[0])
+    return True
 
 
 _LAG = text("""

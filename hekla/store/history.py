@@ -17,7 +17,7 @@ from hekla.store import events, feed, jobs, pod_groups
 from hekla.store.database import Session, now
 from hekla.store.events import Event
 from hekla.store.jobs import StoredJob
-from hekla.store.objects import to_json
+from hekla.store.objects import last_state
 from hekla.store.schema import (
     AttemptHistoryRow,
     CommandRow,
@@ -31,12 +31,21 @@ TABLES = ("job_history", "attempt_history")
 
 
 def retire(session: Session, stored: StoredJob) -> None:
-    """Move a job whose pods are gone, its group, attempts and events, out of the way."""
+    """Move a job whose pods are gone, its group, attempts and events, out of the way.
+
+    It is remembered as it is now, whatever changed since it was read.
+
+    Raises:
+        NotFoundError: it is gone.
+    """
+    # Locked, or a command that is being given just now would keep the row from going.
+    stored = jobs.get_by_uid(session, stored.uid, to_remove=True)
     removed_at = now(session)
     group = pod_groups.of_job(session, stored.uid)
     if group is not None:
         pod_groups.remove(session, group.uid)
-    last = to_json(stored.job)
+    version = stored.version + 1
+    last = last_state(stored.job, version)
     session.execute(
         insert(JobHistoryRow).values(
             removed_at=removed_at,
@@ -58,8 +67,7 @@ def retire(session: Session, stored: StoredJob) -> None:
     for table in (TriggerRow, CommandRow, JobEventRow):
         session.execute(delete(table).where(table.job_uid == stored.uid))
     session.execute(delete(JobRow).where(JobRow.uid == stored.uid))
-    change = feed.Change(jobs.KIND, str(stored.uid), stored.version + 1, feed.DELETED, last)
-    feed.record(session, change)
+    feed.record(session, feed.Change(jobs.KIND, str(stored.uid), version, feed.DELETED, last))
 
 
 def job(session: Session, *, uid: UUID | None = None, key: Key | None = None) -> Job:
@@ -75,7 +83,8 @@ def job(session: Session, *, uid: UUID | None = None, key: Key | None = None) ->
         statement = statement.where(
             JobHistoryRow.namespace == key.namespace, JobHistoryRow.name == key.name
         )
-    found = session.scalars(statement.order_by(JobHistoryRow.removed_at.desc())).first()
+    newest = statement.order_by(JobHistoryRow.removed_at.desc()).limit(1)
+    found = session.scalars(newest).one_or_none()
     if found is None:
         raise NotFoundError(f"job {uid or key} does not exist, nor is it remembered")
     return Job.model_validate(found)
@@ -102,7 +111,7 @@ def events_of(session: Session, job: UUID) -> Sequence[Event]:
     """A removed job's events, oldest first."""
     found = session.scalars(
         select(JobHistoryRow.events).where(JobHistoryRow.uid == job)
-    ).first()
+    ).one_or_none()
     return [
         Event(one["type"], one["reason"], one["message"], timestamps.from_text(one["at"]))
         for one in found or ()

@@ -14,15 +14,16 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from hekla.domain.errors import CursorExpiredError, ExhaustedError, UnavailableError
 from hekla.store import feed
 from hekla.store.database import Database, Session
-from hekla.store.feed import Cursor
+from hekla.store.feed import BEGINNING, Cursor
 
 LONGEST_QUEUE: Final = 1_000
-LONG_PAUSE_SECONDS: Final = 60.0
+LONG_PAUSE: Final = timedelta(minutes=1)
 """After such a pause the reader makes sure that the ring has not gone round under it."""
 BOOKMARK_SECONDS: Final = 10.0
 
@@ -114,12 +115,20 @@ class Subscription:
 class Hub:
     """Reads the feed and hands it out."""
 
-    def __init__(self, database: Database, loaders: Mapping[str, Loader]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        loaders: Mapping[str, Loader],
+        *,
+        long_pause: timedelta = LONG_PAUSE,
+    ) -> None:
         self._database = database
         self._loaders = loaders
+        self._long_pause = long_pause
         self._subscriptions: set[Subscription] = set()
         self._lock = threading.Lock()
         self._cursor: Cursor | None = None
+        self._read_until: datetime | None = None
         self._read_at = time.monotonic()
 
     @property
@@ -128,40 +137,54 @@ class Hub:
         return time.monotonic() - self._read_at
 
     def read_once(self) -> bool:
-        """Hand out what is new; return whether there was anything."""
-        with self._database.snapshot() as session:
-            if self._cursor is None:
-                self._cursor = feed.start(session)
-                self._read_at = time.monotonic()
-                return False
-            batch = feed.since(session, self._cursor)
-            items = self._load(session, batch.changes)
-        if self.seconds_behind > LONG_PAUSE_SECONDS:
-            self._make_sure_of(self._cursor)
-        self._read_at = time.monotonic()
-        news = News(items, self._cursor, batch.cursor)
-        with self._lock:
-            self._cursor = batch.cursor
-            for subscription in self._subscriptions:
-                subscription.put(news)
-        return bool(batch.changes)
+        """Hand out what is new; return whether there was anything.
 
-    def _make_sure_of(self, cursor: Cursor) -> None:
+        Raises:
+            CursorExpiredError: something was missed; every watcher lists again.
+            UnavailableError: Postgres is away; the next call reads on from here.
+        """
         try:
-            with self._database.transaction() as session:
-                feed.check(session, cursor)
+            news = self._news()
         except CursorExpiredError as error:
             with self._lock:
                 self._cursor = None
                 for subscription in self._subscriptions:
                     subscription.end(error)
             raise
+        self._read_at = time.monotonic()
+        with self._lock:
+            self._cursor = news.after
+            for subscription in self._subscriptions:
+                subscription.put(news)
+        return bool(news.items)
 
-    def _load(self, session: Session, changes: Sequence[feed.Change]) -> Sequence[Item]:
+    def _news(self) -> News:
+        before = self._cursor
+        with self._database.snapshot() as session:
+            if before is None:
+                here = feed.start(session)
+                return News((), here, here)
+            batch = feed.since(session, before)
+            # Who subscribes later than this catches up in a later snapshot.
+            items = self._load(session, batch.changes, self._watched())
+        last, self._read_until = self._read_until, batch.at
+        if last is None or batch.at - last > self._long_pause:
+            # The ring may have gone round under us.
+            with self._database.transaction() as session:
+                feed.check(session, before)
+        return News(items, before, batch.cursor)
+
+    def _watched(self) -> Collection[str]:
+        with self._lock:
+            return {kind for one in self._subscriptions for kind in one.kinds}
+
+    def _load(
+        self, session: Session, changes: Sequence[feed.Change], kinds: Collection[str]
+    ) -> Sequence[Item]:
         newest: dict[tuple[str, str], feed.Change] = {}
         added: set[tuple[str, str]] = set()
         for change in changes:
-            if change.kind not in self._loaders:
+            if change.kind not in kinds:
                 continue
             key = (change.kind, change.uid)
             if change.type == feed.ADDED:
@@ -206,13 +229,16 @@ class Hub:
             CursorExpiredError, ExhaustedError, UnavailableError: see :class:`Subscription`.
         """
         with self.subscribed([kind]) as subscription:
-            caught_up = self._catch_up(kind, cursor)
+            caught_up = self._catch_up(kind, Cursor.parse(cursor))
             yield from _in_steps(caught_up)
             position = caught_up.after
             yield position, None
             told = time.monotonic()
             while going():
                 news = subscription.get(timeout=0.5)
+                if news is not None and not position.covers(news.before):
+                    # The reader began only after we caught up: what lies between is ours.
+                    news = self._catch_up(kind, position)
                 # Snapshots of one server are ordered: each sees all that an earlier one does.
                 if news is not None and news.after.covers(position):
                     fresh = [item for item in news.items if not position.sees(item.xid)]
@@ -223,19 +249,17 @@ class Hub:
                     yield position, None
                     told = time.monotonic()
 
-    def _catch_up(self, kind: str, cursor: str) -> News:
+    def _catch_up(self, kind: str, since: Cursor) -> News:
         with self._database.snapshot() as session:
-            here = feed.start(session)
-            if not cursor:
+            if since == BEGINNING:
+                here = feed.start(session)
                 everything = self._loaders[kind](session, None)
                 items = [
                     Item(kind, feed.ADDED, uid, 0, found) for uid, found in everything.items()
                 ]
-                return News(items, here, here)
-            since = Cursor.parse(cursor)
+                return News(items, BEGINNING, here)
             batch = feed.since(session, since)
-            wanted = [change for change in batch.changes if change.kind == kind]
-            news = News(self._load(session, wanted), since, batch.cursor)
+            news = News(self._load(session, batch.changes, [kind]), since, batch.cursor)
         with self._database.transaction() as session:
             # Afterwards: what the ring dropped before we read is dropped by now.
             feed.check(session, since)

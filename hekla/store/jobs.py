@@ -22,7 +22,7 @@ from hekla.domain.names import Key
 from hekla.domain.phases import JobAction, JobPhase
 from hekla.domain.trigger import Command
 from hekla.store import feed, work
-from hekla.store.database import Session
+from hekla.store.database import Session, is_duplicate
 from hekla.store.objects import metadata, to_json
 from hekla.store.schema import CommandRow, JobRow
 
@@ -60,15 +60,20 @@ class Place(NamedTuple):
 def insert_many(session: Session, jobs: Sequence[tuple[UUID, Job]]) -> Sequence[StoredJob]:
     """Store admitted jobs, each with a uid of its own, and have them looked at.
 
+    Returns them in the order given.
+
     Raises:
-        AlreadyExistsError: a job of such a name exists; nothing is stored.
+        AlreadyExistsError: a job of such a name exists, or two of ``jobs`` have one name;
+            nothing is stored.
     """
     rows = [_new_row(uid, job) for uid, job in jobs]
     try:
         with session.begin_nested():
-            stored = session.scalars(insert(JobRow).returning(JobRow), rows).all()
+            stored = session.scalars(
+                insert(JobRow).returning(JobRow, sort_by_parameter_order=True), rows
+            ).all()
     except IntegrityError as error:
-        if getattr(error.orig, "sqlstate", None) != "23505":
+        if not is_duplicate(error):
             raise
         raise AlreadyExistsError(_taken(session, [job for _, job in jobs])) from error
     feed.record(
@@ -98,8 +103,9 @@ def _taken(session: Session, jobs: Sequence[Job]) -> str:
         tuple_(JobRow.namespace, JobRow.name).in_(names_)
     )
     row = session.execute(statement).first()
-    if row is None:
-        return f"job {Key(*names_[0])} exists already"
+    if row is None:  # two of these have one name, or the other one was removed just now
+        twice = next((name for name in names_ if names_.count(name) > 1), names_[0])
+        return f"job {Key(*twice)} exists already"
     leaving = "; it is being deleted" if row.deleting_at else ""
     return f"job {Key(row.namespace, row.name)} exists already{leaving}"
 
@@ -118,13 +124,15 @@ def get(session: Session, key: Key) -> StoredJob:
     return _to_stored(row)
 
 
-def get_by_uid(session: Session, uid: UUID) -> StoredJob:
-    """The job of that uid.
+def get_by_uid(session: Session, uid: UUID, *, to_remove: bool = False) -> StoredJob:
+    """The job of that uid, locked until the transaction ends if it is ``to_remove``.
 
     Raises:
         NotFoundError: it is gone, or never was.
     """
-    row = session.get(JobRow, uid, populate_existing=True)
+    row = session.get(
+        JobRow, uid, populate_existing=True, with_for_update=True if to_remove else None
+    )
     if row is None:
         raise NotFoundError(f"job {uid} does not exist")
     return _to_stored(row)
@@ -156,7 +164,7 @@ def page(
     if phases:
         statement = statement.where(JobRow.phase.in_(phases))
     if after is not None:
-        statement = statement.where(tuple_(JobRow.created_at, JobRow.uid) > after)
+        statement = statement.where(tuple_(JobRow.created_at, JobRow.uid) > tuple(after))
     return [_to_stored(row) for row in session.scalars(statement)]
 
 
@@ -250,6 +258,7 @@ def update_spec(session: Session, stored: StoredJob, job: Job) -> StoredJob:
     """
     new = {
         "spec": to_json(job.spec),
+        "queue": job.spec.queue,
         "labels": job.metadata.labels or {},
         "annotations": job.metadata.annotations or {},
     }
@@ -272,7 +281,17 @@ def update_spec(session: Session, stored: StoredJob, job: Job) -> StoredJob:
 
 
 def ask(session: Session, uid: UUID, command: Command) -> None:
-    """Append a command and have the job looked at. Its ``id`` is given here."""
+    """Append a command and have the job looked at. Its ``id`` is given here.
+
+    Raises:
+        NotFoundError: the job is gone.
+    """
+    # The share of the row makes a removal under way wait, or this find the job gone.
+    there = (
+        select(JobRow.uid).where(JobRow.uid == uid).with_for_update(key_share=True, read=True)
+    )
+    if session.scalars(there).one_or_none() is None:
+        raise NotFoundError(f"job {uid} does not exist")
     session.execute(
         insert(CommandRow).values(
             job_uid=uid,

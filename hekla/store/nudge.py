@@ -87,6 +87,7 @@ class Nudge:
                         self._stop.wait(LEAST_GAP_SECONDS)
             except psycopg.Error:
                 log.debug("hints are not sent; others will poll", exc_info=True)
+                self._to_send.set()
                 self._stop.wait(RECONNECT_SECONDS)
 
     def _listen(self) -> None:

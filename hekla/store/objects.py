@@ -21,6 +21,13 @@ def to_json(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+def last_state(model: BaseModel, version: int) -> dict[str, Any]:
+    """An object as it was when it was removed, at the version that its removal gave it."""
+    state = to_json(model)
+    state["metadata"]["resourceVersion"] = str(version)
+    return state
+
+
 def to_text(value: object) -> str:
     """A JSON parameter of a statement that casts it."""
     return orjson.dumps(value).decode()

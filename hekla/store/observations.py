@@ -29,7 +29,7 @@ _OBSERVE = text(f"""
     with seen as ({_SEEN}),
     locked as (
         select a.uid, a.phase, a.terminating, a.outcome, a.gone_at, a.restarts, a.pod_uid,
-               a.doomed
+               a.doomed, s.pod_uid as seen_uid
           from attempt a join seen s on a.uid = s.attempt_uid
          where (a.pod_uid = s.pod_uid or (a.pod_uid is null and a.gone_at is null))
            and a.resource_version < s.rv
@@ -55,7 +55,7 @@ _OBSERVE = text(f"""
                gone_at = case when s.gone then coalesce(a.gone_at, clock_timestamp())
                    else a.gone_at end
           from seen s
-          join locked l on l.uid = s.attempt_uid
+          join locked l on l.uid = s.attempt_uid and l.seen_uid = s.pod_uid
          cross join lateral (
             select coalesce(l.outcome, case
                 when s.phase = 'Succeeded' then 'Succeeded'
@@ -78,7 +78,9 @@ _OBSERVE = text(f"""
 _VERDICTS = text("""
     select s.attempt_uid, s.pod_uid, a.uid is not null as known,
            a.pod_uid is not distinct from s.pod_uid as ours, a.outcome is not null as over,
-           exists (select from attempt_history h where h.uid = s.attempt_uid) as past
+           a.gone_at is not null as gone,
+           a.uid is null and exists (
+               select from attempt_history h where h.uid = s.attempt_uid) as past
       from jsonb_to_recordset(cast(:rows as jsonb)) as s(attempt_uid uuid, pod_uid text)
       left join attempt a on a.uid = s.attempt_uid
 """)
@@ -122,6 +124,8 @@ def _verdict(session: Session, pods: dict[tuple[UUID, str], PodSeen]) -> Verdict
         if row.known and row.ours:
             if row.over and pod.finalizer:
                 release.append(pod)
+            if row.gone and not pod.terminating:
+                late.append(pod)
         elif row.known or row.past:
             late.append(pod)
         else:
@@ -175,11 +179,14 @@ def unseen(
 
 
 _LOST = text("""
+    with locked as (
+        select uid from attempt where uid = any(:uids) order by uid for update
+    )
     update attempt
        set gone_at = clock_timestamp(), handled = handled or doomed is not null,
            outcome = coalesce(outcome, case when doomed is null then 'Lost' else 'Removed' end),
            finished_at = coalesce(finished_at, :at)
-     where uid = any(:uids) and gone_at is null
+     where uid in (select uid from locked) and gone_at is null
     returning job_uid
 """)
 

@@ -17,9 +17,9 @@ from hekla.domain.errors import AlreadyExistsError, NotFoundError
 from hekla.domain.names import Key
 from hekla.domain.phases import PodGroupPhase
 from hekla.store import feed, jobs, work
-from hekla.store.database import Session
+from hekla.store.database import Session, is_duplicate
 from hekla.store.jobs import Place
-from hekla.store.objects import metadata, to_json, to_text
+from hekla.store.objects import last_state, metadata, to_json, to_text
 from hekla.store.schema import PodGroupRow
 
 KIND: Final = "pod_group"
@@ -70,7 +70,7 @@ def make(
                 insert(PodGroupRow).values(values).returning(PodGroupRow)
             ).one()
     except IntegrityError as error:
-        if getattr(error.orig, "sqlstate", None) != "23505":
+        if not is_duplicate(error):
             raise
         raise AlreadyExistsError(f"pod group {key} exists already") from error
     feed.record(session, feed.Change(KIND, str(row.uid), row.version, feed.ADDED))
@@ -102,8 +102,9 @@ def remove(session: Session, uid: UUID) -> None:
         delete(PodGroupRow).where(PodGroupRow.uid == uid).returning(PodGroupRow)
     ).one_or_none()
     if row is not None:
-        last = to_json(_to_group(row))
-        feed.record(session, feed.Change(KIND, str(uid), row.version + 1, feed.DELETED, last))
+        version = row.version + 1
+        last = last_state(_to_group(row), version)
+        feed.record(session, feed.Change(KIND, str(uid), version, feed.DELETED, last))
 
 
 def get(session: Session, key: Key) -> StoredGroup:

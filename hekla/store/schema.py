@@ -369,6 +369,8 @@ class WorkRow(Base):
     claim_token: Mapped[UUID | None]
     claimed_until: Mapped[datetime | None]
     failures: Mapped[int] = mapped_column(server_default="0")
+    urgent: Mapped[bool] = mapped_column(server_default=text("false"))
+    """Whether an urgent wake came since it was claimed."""
 
 
 CHANGE_SEQ: Final = SequenceRow("change_seq", metadata=Base.metadata)

@@ -5,6 +5,9 @@ someone looks is not lost: it moves ``wake_seq``, and a release that saw an olde
 the row due. A claim is a lease with a token; who lost it (too slow, or stopped) can neither
 record nor release, since both name the token. Back-off lies in ``not_before``, so that wakes
 do not undo it.
+
+Everybody locks objects first and work rows last. A pass may still call :func:`hold` first:
+it keeps a share of the row that claims conflict with and wakes do not.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ _WAKE = text("""
     on conflict (kind, uid) do update
        set wake_seq = work.wake_seq + 1,
            due_at = least(work.due_at, excluded.due_at),
-           not_before = case when :urgent then null else work.not_before end
+           not_before = case when :urgent then null else work.not_before end,
+           urgent = work.urgent or :urgent
 """)
 
 
@@ -51,7 +55,8 @@ def wake(
 ) -> None:
     """Ask for a look, now or at ``due_at``, in the transaction that gives the reason.
 
-    An ``urgent`` wake (a command, a deletion, a new spec) ends a back-off too.
+    An ``urgent`` wake (a command, a deletion, a new spec) ends a back-off too, and the one
+    that the look under way would leave behind.
     """
     if uids:
         values = {"kind": kind, "uids": list(uids), "due_at": due_at, "urgent": urgent}
@@ -69,7 +74,8 @@ _CLAIM = text("""
          order by due_at limit :limit
            for update skip locked
     )
-    update work set claim_token = :token, claimed_until = clock_timestamp() + :lease
+    update work
+       set claim_token = :token, claimed_until = clock_timestamp() + :lease, urgent = false
       from due where work.kind = due.kind and work.uid = due.uid
     returning work.kind, work.uid, work.claim_token, work.wake_seq, work.failures
 """)
@@ -89,16 +95,17 @@ _MINE = "kind = :kind and uid = :uid and claim_token = :token"
 def hold(session: Session, claim: Claim, *, renew: timedelta | None = None) -> None:
     """Make sure, until the transaction ends, that the claim is still ours.
 
-    With ``renew`` it also lasts that much longer, from now.
+    With ``renew`` it also lasts that much longer, from now; wakes then wait until the
+    transaction ends, so let that be the last thing it does.
 
     Raises:
         ConflictError: it expired and someone else took it; record nothing.
     """
     if renew is None:
-        statement = text(f"select 1 from work where {_MINE} for update")  # noqa: S608
+        statement = text(f"select 1 from work where {_MINE} for key share")  # noqa: S608
     else:
         statement = text(
-            f"update work set claimed_until = clock_timestamp() + :renew"  # noqa: S608
+            "update work set claimed_until = clock_timestamp() + :renew"  # noqa: S608
             f" where {_MINE} returning 1"
         )
     values = claim._asdict() | {"renew": renew}
@@ -109,7 +116,8 @@ def hold(session: Session, claim: Claim, *, renew: timedelta | None = None) -> N
 _AGAIN_NOW = text(f"""
     update work
        set claim_token = null, claimed_until = null, failures = 0,
-           due_at = least(due_at, clock_timestamp()), not_before = clock_timestamp() + :rest
+           due_at = least(due_at, clock_timestamp()),
+           not_before = case when urgent then null else clock_timestamp() + :rest end
      where {_MINE}
 """)  # noqa: S608
 
@@ -118,6 +126,14 @@ _AGAIN_AT = text(f"""
        set claim_token = null, claimed_until = null, failures = 0,
            due_at = :due_at, not_before = null
      where {_MINE} and wake_seq = :wake_seq
+""")  # noqa: S608
+
+_FAIL = text(f"""
+    update work
+       set claim_token = null, claimed_until = null, failures = failures + 1,
+           due_at = least(due_at, clock_timestamp()),
+           not_before = case when urgent then null else clock_timestamp() + :backoff end
+     where {_MINE}
 """)  # noqa: S608
 
 _FORGET = text(f"delete from work where {_MINE} and wake_seq = :wake_seq")  # noqa: S608
@@ -132,8 +148,8 @@ def release(
 ) -> None:
     """End a look: forget the object, or look again at ``due_at``, or soon if it was woken.
 
-    After ``rest`` at the earliest, so that an object that changes all the time does not
-    take all the time.
+    If it was woken meanwhile, and not urgently, then after ``rest`` at the earliest, so that
+    an object that changes all the time does not take all the time.
     """
     values = claim._asdict() | {"due_at": due_at, "rest": rest}
     done = session.execute(_FORGET if due_at is None else _AGAIN_AT, values)
@@ -142,15 +158,8 @@ def release(
 
 
 def fail(session: Session, claim: Claim, *, backoff: timedelta) -> None:
-    """End a look that failed: look again after ``backoff``, whoever wakes it meanwhile."""
-    session.execute(
-        text(
-            "update work set claim_token = null, claimed_until = null,"  # noqa: S608
-            " failures = failures + 1, due_at = least(due_at, clock_timestamp()),"
-            f" not_before = clock_timestamp() + :backoff where {_MINE}"
-        ),
-        claim._asdict() | {"backoff": backoff},
-    )
+    """End a look that failed: look again after ``backoff``, or at once if woken urgently."""
+    session.execute(_FAIL, claim._asdict() | {"backoff": backoff})
 
 
 def depth(session: Session, kinds: Collection[str]) -> tuple[int, float]:

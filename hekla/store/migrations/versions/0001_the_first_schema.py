@@ -251,6 +251,7 @@ def upgrade() -> None:
         sa.Column("claim_token", sa.Uuid(), nullable=True),
         sa.Column("claimed_until", sa.DateTime(timezone=True), nullable=True),
         sa.Column("failures", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("urgent", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.PrimaryKeyConstraint("kind", "uid", name=op.f("work_pkey")),
         postgresql_with={
             "autovacuum_vacuum_scale_factor": "0.0",

@@ -1,0 +1,39 @@
+"""One database for all of these tests, emptied before each: to make one takes far longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+
+from hekla.local.postgres import EmbeddedPostgres
+from hekla.store.database import Database
+
+FILLED = [
+    *("attempt", "trigger", "command", "job_event", "pod_group", "job", "queue"),
+    *("job_history", "attempt_history", "work", "change", "lease", "request", "bind"),
+]
+"""Every table but the store's own row; who is referred to comes last."""
+
+
+@pytest.fixture(scope="session")
+def _used(postgres: EmbeddedPostgres) -> Iterator[Database]:
+    database = Database(postgres.make_database("store_tests", template="template"))
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def database(_used: Database) -> Database:
+    """An empty, migrated database that nobody else uses now."""
+    with _used.transaction() as session:
+        for table in FILLED:
+            session.execute(text(f"delete from {table}"))
+        session.execute(
+            text(
+                "update store set incarnation = gen_random_uuid(), system = '',"
+                " feed_horizon = '0'"
+            )
+        )
+    return _used
