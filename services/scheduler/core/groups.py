@@ -148,6 +148,11 @@ class GroupState:
         counts = self.tasks.get(task)
         return sum(counts[status] for status in READY) if counts else 0
 
+    def task_pending(self, task: str) -> int:
+        """How many members of ``task`` could be placed now."""
+        counts = self.tasks.get(task)
+        return counts[Status.PENDING] if counts else 0
+
     def task_valid(self, task: str) -> int:
         """How many members of ``task`` count for the gang, or may yet."""
         counts = self.tasks.get(task)

@@ -40,14 +40,16 @@ class Gang:
     ) -> list[PodState]:
         """What tasks lack of their own minimum, then whoever comes first."""
         lacking = group.group.min_member - group.ready_members
-        pending = list(chain.from_iterable(it.values() for it in group.pending.values()))
-        if lacking >= len(pending):
-            return pending if lacking == len(pending) else []
         by_task = {
             task: least - group.task_ready(task)
             for task, least in _task_minimum(group)
             if least > group.task_ready(task)
         }
+        if any(short > group.task_pending(task) for task, short in by_task.items()):
+            return []
+        pending = list(chain.from_iterable(it.values() for it in group.pending.values()))
+        if lacking >= len(pending):
+            return pending if lacking == len(pending) else []
         chosen: list[PodState] = []
         others: list[PodState] = []
         for state in in_order(pending):
@@ -57,8 +59,6 @@ class Gang:
                 chosen.append(state)
             else:
                 others.append(state)
-        if any(short > 0 for short in by_task.values()):
-            return []
         return chosen + others[: max(0, lacking - len(chosen))]
 
     def job_order(self, group: GroupState) -> int:

@@ -1,0 +1,187 @@
+"""How fast the scheduling core is: ``python -m tests.benchmarks.bench_core [--scale 0.1]``.
+
+Through the same ``Session.run`` the service uses, from decoded events to decided binds;
+JSON and HTTP are not in it. The same run checks the core against the per-pod oracle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from time import perf_counter
+
+from hekla.domain.phases import PodGroupPhase, PodPhase
+from services.scheduler import policy
+from services.scheduler.core.cluster import Cluster
+from services.scheduler.core.objects import EPOCH, Group, Node, Pod, PodSpec, Queue
+from services.scheduler.core.session import Session
+from tests.support.oracle import Oracle, Rules, World
+
+GI = 1 << 30
+SHAPES = ((16, 64), (32, 128), (48, 96), (64, 256), (96, 384))
+"""Cores and GiB of the kinds of nodes."""
+POD_SPEEDS = {1: 50_000, 100: 15_000}
+"""The floor in pods a second, by number of classes."""
+IDLE_SECONDS = 0.010
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of everything."""
+
+    nodes: int
+    gangs: int
+    pods: int
+    """A gang's pods."""
+
+
+def build(size: Size, classes: int) -> tuple[World, list[Pod]]:
+    """The world before, and the pods that come.
+
+    Ten pods of others take 30 % of each node. Every gang has pods of every class.
+    """
+    world = World(queues=[Queue("default")])
+    for at in range(size.nodes):
+        cores, memory = SHAPES[at % len(SHAPES)]
+        name = f"node-{at:05d}"
+        world.nodes.append(
+            Node(name, {"cpu": cores * 1000, "memory": memory * GI, "pods": 110})
+        )
+        spec = PodSpec.of({"cpu": cores * 30, "memory": memory * GI * 3 // 100})
+        for other in range(10):
+            uid = f"other-{at}-{other}"
+            phase = PodPhase.RUNNING
+            world.pods.append(Pod(uid, "others", uid, spec, node=name, phase=phase, ours=False))
+    specs = [
+        PodSpec.of({"cpu": 1000 + 20 * at, "memory": 2 * GI + at % 7 * GI // 4})
+        for at in range(classes)
+    ]
+    pods = []
+    for gang in range(size.gangs):
+        uid = f"gang-{gang}"
+        world.groups.append(
+            Group(
+                uid,
+                "default",
+                uid,
+                min_member=size.pods,
+                created=EPOCH + timedelta(seconds=gang),
+                phase=PodGroupPhase.INQUEUE,
+            )
+        )
+        for at in range(size.pods):
+            task, index = at % classes, at // classes
+            name = f"{uid}-t{task}-{index}"
+            pods.append(
+                Pod(
+                    f"{name}-uid",
+                    "default",
+                    name,
+                    specs[task],
+                    group=uid,
+                    group_uid=uid,
+                    task=f"t{task}",
+                    index=index,
+                    labels={"volcano.sh/task-index": str(index)},
+                )
+            )
+    return world, pods
+
+
+def cluster_of(world: World) -> Cluster:
+    """The cluster before the pods come."""
+    cluster = Cluster()
+    for node in world.nodes:
+        cluster.upsert_node(node)
+    for queue in world.queues:
+        cluster.upsert_queue(queue)
+    for pod in world.pods:
+        cluster.upsert_pod(pod)
+    return cluster
+
+
+def place(
+    cluster: Cluster, framework: policy.Framework, world: World, pods: list[Pod]
+) -> list[tuple[str, str]]:
+    """From decoded events to binds."""
+    for group in world.groups:
+        cluster.upsert_group(group)
+    for pod in pods:
+        cluster.upsert_pod(pod)
+    decisions = Session(cluster, framework, EPOCH).run()
+    return [(bind.pod_uid, bind.node) for bind in decisions.binds]
+
+
+def timed(what: Callable[[], list[tuple[str, str]]]) -> tuple[float, list[tuple[str, str]]]:
+    """Seconds, and what came of it."""
+    gc.collect()
+    start = perf_counter()
+    result = what()
+    return perf_counter() - start, result
+
+
+def idle_seconds(
+    cluster: Cluster, framework: policy.Framework, pods: list[Pod], binds: list[tuple[str, str]]
+) -> float:
+    """A session in which nothing is to be done, once all that was placed runs."""
+    nodes = dict(binds)
+    for pod in pods:
+        cluster.upsert_pod(replace(pod, node=nodes[pod.uid], phase=PodPhase.RUNNING))
+    Session(cluster, framework, EPOCH).run()
+    seconds = []
+    for _ in range(21):
+        start = perf_counter()
+        Session(cluster, framework, EPOCH).run()
+        seconds.append(perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def measure(classes: int, scale: float) -> bool:
+    """Print the figures for so many classes; whether all is as it should be."""
+    framework = policy.load().framework
+    size = Size(round(5000 * scale), 10, max(classes, round(5000 * scale)))
+    world, pods = build(size, classes)
+    cluster = cluster_of(world)
+    Session(cluster, framework, EPOCH).run()
+    seconds, binds = timed(lambda: place(cluster, framework, world, pods))
+    speed = len(binds) / seconds
+    idle = idle_seconds(cluster, framework, pods, binds)
+
+    small = Size(100, 10, 100)
+    world, few = build(small, classes)
+    cluster = cluster_of(world)
+    Session(cluster, framework, EPOCH).run()
+    fast, got = timed(lambda: place(cluster, framework, world, few))
+    world.pods += few
+    slow, want = timed(lambda: Oracle(world, Rules()).run())
+    equal = got == want
+
+    print(
+        f"{classes:>3} classes: {len(binds):,} of {len(pods):,} pods on {size.nodes:,} nodes in "
+        f"{seconds:.3f} s = {speed:,.0f} pods/s (floor {POD_SPEEDS[classes]:,}); "
+        f"idle session {idle * 1000:.3f} ms (floor {IDLE_SECONDS * 1000:.0f}); "
+        f"at 1/50: {slow / fast:.1f} x the oracle, {'equal' if equal else 'NOT EQUAL'}"
+    )
+    complete = len(binds) == len(pods)
+    good = speed >= POD_SPEEDS[classes] and idle <= IDLE_SECONDS
+    return equal and complete and (good or scale < 1)
+
+
+def main() -> int:
+    """Run all; 1 where a floor or the comparison is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="part of the full size")
+    scale = parser.parse_args().scale
+    loaded = policy.load()
+    print("plugins:", " | ".join(", ".join(tier) for tier in loaded.tiers))
+    good = [measure(classes, scale) for classes in POD_SPEEDS]
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
