@@ -63,7 +63,7 @@ class Observer:
         for batch in self._subscription:
             while not self._stop.is_set():
                 try:
-                    self._take(batch)
+                    self.take(batch)
                     break
                 except (UnavailableError, ConflictError) as error:
                     log.warning("pods were not recorded; trying again", exc_info=error)
@@ -77,7 +77,12 @@ class Observer:
         if self._subscription is not None:
             self._subscription.close()
 
-    def _take(self, batch: Sequence[WatchEvent]) -> None:
+    def take(self, batch: Sequence[WatchEvent]) -> None:
+        """Write down one batch of a watch, and do what follows from it.
+
+        Raises:
+            UnavailableError, ConflictError: it was not written; try again.
+        """
         if batch and batch[0].type == RELISTED:
             self._take_all(batch[0].object)
             return
