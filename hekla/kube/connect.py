@@ -63,7 +63,8 @@ class Source:
                 self._configuration, connection = _read(self._kubeconfig)
             except _BAD as error:
                 where = self._kubeconfig or "the environment"
-                raise InvalidError(f"no Kubernetes from {where}: {error}") from error
+                why = " ".join(str(error).split()) or type(error).__name__
+                raise InvalidError(f"no Kubernetes from {where}: {why}") from error
             return connection
 
     def authorization(self) -> str | None:

@@ -96,7 +96,7 @@ class Session:
         self._user_agent = user_agent
         self._lanes = asyncio.Semaphore(limits.concurrency)
         self._pace = Pace(limits.qps) if limits.qps else None
-        self._loaded = time.monotonic()
+        self._loaded = -inf
         self._reloading = asyncio.Lock()
         self._retired: aiohttp.ClientSession | None = None
         self._use(connection)

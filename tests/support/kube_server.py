@@ -23,6 +23,8 @@ from typing import Any, NamedTuple, Self
 import orjson
 from aiohttp import web
 
+from tests.support.certificates import Pair
+
 
 class Where(NamedTuple):
     """What a path is about."""
@@ -94,11 +96,13 @@ class KubeServer:
     def __init__(
         self,
         *,
-        tls: tuple[Path, Path] | None = None,
+        tls: Pair | None = None,
+        ca: Path | None = None,
         client_ca: Path | None = None,
         port: int = 0,
     ) -> None:
         self._tls = tls
+        self._ca = ca
         self._client_ca = client_ca
         self.port = port
         self.most_at_once = 0
@@ -125,11 +129,19 @@ class KubeServer:
     def url(self) -> str:
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
 
-    def kubeconfig(self, folder: Path, *, user: dict[str, Any] | None = None) -> str:
+    def kubeconfig(
+        self,
+        folder: Path,
+        *,
+        user: dict[str, Any] | None = None,
+        cluster: dict[str, Any] | None = None,
+    ) -> str:
         """Write a file that leads here, and return its path."""
-        cluster: dict[str, Any] = {"server": self.url}
-        if self._tls:
-            cluster["certificate-authority"] = str(self._tls[0])
+        if cluster is None:
+            cluster = {"certificate-authority": str(self._ca)} if self._ca else {}
+        elif "tls-server-name" in cluster:
+            cluster = cluster | {"certificate-authority": str(self._ca)}
+        cluster = cluster | {"server": self.url}
         content = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -248,7 +260,7 @@ class KubeServer:
         context = None
         if self._tls:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            context.load_cert_chain(*self._tls)
+            context.load_cert_chain(self._tls.certificate, self._tls.key)
             if self._client_ca:
                 context.verify_mode = ssl.CERT_REQUIRED
                 context.load_verify_locations(self._client_ca)
