@@ -143,6 +143,8 @@ def up(
     set, that database is used instead of a Postgres of our own. Without --detach it stays and
     tells what happens, and Ctrl-C takes everything down.
     """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     environ = click.get_current_context().find_root().obj
     wanted = {name: value for name, value in asked.items() if value is not None}
     if replicas:
@@ -165,8 +167,6 @@ def up(
 
 def _follow(home: Home) -> None:
     """Stay until we are told to end, or the stack is taken down from elsewhere."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
     try:
         local.follow(home, report=_say)
     except KeyboardInterrupt:

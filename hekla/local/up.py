@@ -202,13 +202,16 @@ def _launch(home: Home, asked: Asked, environ: Mapping[str, str], report: Report
     processes.rotate(log)
     processes.detach(
         (sys.executable, "-m", "hekla.local.supervisor", f"--home={home.folder}"),
-        env={
-            **environ,
-            HOME_VARIABLE: str(home.folder),
-            processes.UNIT_VARIABLE: "",
-        },
+        env=_environment(home, environ),
         log=log,
     )
+
+
+def _environment(home: Home, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The supervisor's environment, and so that of all it runs."""
+    # Whoever starts us from inside a pod does not make our processes the pod's.
+    kept = {name: value for name, value in environ.items() if name != processes.POD_VARIABLE}
+    return {**kept, HOME_VARIABLE: str(home.folder), processes.UNIT_VARIABLE: ""}
 
 
 def _await_ready(

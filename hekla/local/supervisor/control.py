@@ -116,7 +116,7 @@ def _line(connection: socket.socket) -> bytes:
     return received
 
 
-def call(run: Path, request: Mapping[str, Any], *, timeout: float = 10.0) -> Mapping[str, Any]:
+def call(run: Path, request: Mapping[str, Any], *, timeout: float = 5.0) -> Mapping[str, Any]:
     """Ask the supervisor.
 
     Raises:
@@ -133,7 +133,8 @@ def call(run: Path, request: Mapping[str, Any], *, timeout: float = 10.0) -> Map
             connection.sendall(json.dumps(request).encode() + b"\n")
             answer = json.loads(_line(connection) or b"{}")
     except (OSError, ValueError) as error:
-        raise UnavailableError(f"the supervisor does not answer: {error}") from error
+        text = f"the supervisor does not answer ({error}); 'hekla down' ends what it runs"
+        raise UnavailableError(text) from error
     if not answer.get("ok"):
         raise PreconditionError(str(answer.get("error") or "the supervisor gave no answer"))
     return answer  # type: ignore[no-any-return]
