@@ -350,6 +350,7 @@ class WorkRow(Base):
 
     __tablename__ = "work"
     __table_args__ = (
+        Index("work_due_idx", "kind", text("greatest(due_at, not_before)")),
         # Claimed and released all day: dead rows must go before they slow every claim.
         {
             "postgresql_with": {
@@ -363,7 +364,7 @@ class WorkRow(Base):
 
     kind: Mapped[str] = mapped_column(primary_key=True)
     uid: Mapped[str] = mapped_column(primary_key=True)
-    due_at: Mapped[datetime] = mapped_column(index=True)
+    due_at: Mapped[datetime]
     not_before: Mapped[datetime | None]
     wake_seq: Mapped[int] = mapped_column(BigInteger, server_default="0")
     claim_token: Mapped[UUID | None]

@@ -260,7 +260,12 @@ def upgrade() -> None:
             "fillfactor": "70",
         },
     )
-    op.create_index(op.f("work_due_at_idx"), "work", ["due_at"], unique=False)
+    op.create_index(
+        "work_due_idx",
+        "work",
+        ["kind", sa.literal_column("greatest(due_at, not_before)")],
+        unique=False,
+    )
     op.create_table(
         "attempt",
         sa.Column("uid", sa.Uuid(), nullable=False),
