@@ -26,7 +26,7 @@ UNIT = {
         ("", ""),
         ("first\nlast line\n\n", "last line"),
         ('{"message": "starting"}\n', "starting"),
-        ('{"message": "uncaught", "exception": "Traceback\\nOSError: no"}', "uncaught: OSError: no"),
+        ('{"message": "uncaught", "exception": "x\\nOSError"}', "uncaught: OSError"),
         ('{"cut off', '{"cut off'),
         ("x" * 20000 + "\nend", "end"),
         ('["a list"]', '["a list"]'),
