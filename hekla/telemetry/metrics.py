@@ -125,3 +125,6 @@ unscheduled_tasks = Gauge(
 binds = Counter("hekla_binds", "Pods bound to nodes.", ["result"])
 cluster_nodes = Gauge("hekla_cluster_nodes", "Nodes in the scheduler's cache.")
 cluster_pods = Gauge("hekla_cluster_pods", "Pods in the scheduler's cache.")
+pods_without_group = Gauge(
+    "hekla_pods_without_group", "Pods of ours that belong to no pod group, and so wait."
+)
