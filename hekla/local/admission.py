@@ -13,6 +13,9 @@ SYSTEM_PRIORITIES: Final = {
     "system-node-critical": 2_000_001_000,
 }
 
+FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
+KEPT_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
+
 
 def check_namespace(storage: Storage, kind: Kind, namespace: str, name: str) -> None:
     """Refuse to make objects where no namespace is, or one that is going.

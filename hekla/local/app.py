@@ -7,15 +7,16 @@ the storage keeps anyway. Watches and logs stream.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final, Protocol
 
 import orjson
 
-from hekla.local import discovery, errors, routing, selection, streams
+from hekla.local import discovery, errors, paging, routing, selection, streams
 from hekla.local.faults import Faults
 from hekla.local.journal import JournalError
 from hekla.local.objects import Objects
+from hekla.local.paging import Page
 from hekla.local.registry import PODS, Kind, Registry
 from hekla.local.routing import Request, Target
 from hekla.local.storage import Entry, Storage
@@ -121,12 +122,20 @@ class App:
             chosen = _selected(target, request)
             await streams.watch(self._storage, self._watches, chosen, request, sent)
         else:
-            found = self._objects.select(_selected(target, request))
-            version = self._storage.version
-            wanted = request.number("resourceVersion") or 0
-            if wanted > version:
-                raise errors.too_new(wanted, version)
-            await sent.whole(200, listing(kind, found, version))
+            await sent.whole(200, self._list(_selected(target, request), request))
+
+    def _list(self, chosen: selection.Selection, request: Request) -> bytes:
+        version = self._storage.version
+        wanted = request.number("resourceVersion") or 0
+        if wanted > version:
+            raise errors.too_new(wanted, version)
+        if wanted != version and request.query.get("resourceVersionMatch") == "Exact":
+            raise errors.expired(f"only the present state can be listed, not {wanted}")
+        after = paging.read(request.query.get("continue", ""))
+        if after is not None and after.version < self._watches.compacted(chosen.kind):
+            raise errors.expired("the continue parameter is too old: list from the beginning")
+        found = self._objects.select(chosen)
+        return listing(chosen.kind, paging.page(found, version, request.number("limit"), after))
 
     async def _write(self, target: Target, request: Request) -> tuple[int, bytes]:
         # Also a refusal waits: it may rest on a write that does not last yet.
@@ -171,20 +180,21 @@ class App:
             case "DELETE", "":
                 how = routing.deletion(request)
                 deleted = objects.delete_selected(_selected(target, request), how)
-                answer = listing(kind, deleted, self._storage.version)
+                answer = listing(kind, Page(deleted, self._storage.version))
             case _:
                 what = f"{kind.plural}/{subresource}" if subresource else kind.plural
                 raise errors.method_not_allowed(what)
         return code, answer
 
 
-def listing(kind: Kind, entries: Iterable[Entry], version: int) -> bytes:
+def listing(kind: Kind, page: Page) -> bytes:
     """A list of objects as it is answered."""
-    head = (
-        f'{{"kind":"{kind.name}List","apiVersion":"{kind.api_version}",'
-        f'"metadata":{{"resourceVersion":"{version}"}},"items":['
-    )
-    return b"".join((head.encode(), b",".join([entry.raw for entry in entries]), b"]}"))
+    metadata: dict[str, object] = {"resourceVersion": str(page.version)}
+    if page.token:
+        metadata |= {"continue": page.token, "remainingItemCount": page.remaining}
+    head = {"kind": f"{kind.name}List", "apiVersion": kind.api_version, "metadata": metadata}
+    items = b",".join([entry.raw for entry in page.entries])
+    return b'%b,"items":[%b]}' % (orjson.dumps(head)[:-1], items)
 
 
 def _selected(target: Target, request: Request) -> selection.Selection:

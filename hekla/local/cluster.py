@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from datetime import UTC, datetime
+from typing import Final
 
-from hekla.local import admission, nodes
+from hekla.local import admission, expiry, nodes
 from hekla.local.app import App
 from hekla.local.faults import Faults
 from hekla.local.journal import Journal, JournalError
@@ -21,7 +22,7 @@ from hekla.local.simulate_runtime import SimulateRuntime
 from hekla.local.storage import Storage
 from hekla.local.watches import Watches
 
-_FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_EXPIRY_INTERVAL: Final = 60.0
 
 
 class Cluster:
@@ -64,7 +65,7 @@ class Cluster:
     async def start(self) -> None:
         """Make what every cluster has, and take over what was there before."""
         settings, storage = self._settings, self._storage
-        for name in _FIRST_NAMESPACES:
+        for name in admission.FIRST_NAMESPACES:
             if storage.latest(NAMESPACES, "", name) is None:
                 self._objects.create(NAMESPACES, "", {"metadata": {"name": name}})
         for name, value in admission.SYSTEM_PRIORITIES.items():
@@ -83,6 +84,7 @@ class Cluster:
         Namespaces(storage, self._objects, self._registry).begin()
         self._kubelet.begin(self._runtime)
         self._kubelet.tasks.spawn(self._renew_leases(), name="leases")
+        self._kubelet.tasks.spawn(self._drop_old(), name="expiry")
 
     async def stop(self) -> None:
         """Stop the agents and close the store; containers run on."""
@@ -98,6 +100,11 @@ class Cluster:
             with contextlib.suppress(JournalError):  # whoever writes next is told
                 await self._storage.settled()
             await asyncio.sleep(interval)
+
+    async def _drop_old(self) -> None:
+        while True:
+            await asyncio.sleep(_EXPIRY_INTERVAL)
+            expiry.drop_old(self._registry, self._storage, self._objects, now=_now())
 
 
 def _now() -> datetime:

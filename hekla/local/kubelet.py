@@ -138,10 +138,13 @@ class Kubelet:
         for change in changes:
             if change.entry.kind is not PODS:
                 continue
-            if change.type == DELETED:
-                self._drop(change.entry)
-            else:
-                self._see(change.entry)
+            try:
+                if change.type == DELETED:
+                    self._drop(change.entry)
+                else:
+                    self._see(change.entry)
+            except Exception:  # one odd pod must not hide the next
+                log.exception("pod failed", extra={"pod": change.entry.name})
 
     def _see(self, entry: Entry) -> None:
         held = self._pods.get(entry.uid)

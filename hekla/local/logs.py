@@ -83,8 +83,8 @@ class Logs:
         if entry is None or entry.uid != pod.uid or entry.field("status.phase") in FINISHED:
             return True
         for status in entry.object().get("status", {}).get("containerStatuses", []):
-            if status["name"] == name:
-                return "terminated" in status["state"]
+            if status.get("name") == name:
+                return "terminated" in status.get("state", {})
         return False
 
 

@@ -218,6 +218,8 @@ class Objects:
                 f"ResourceVersion in object meta: {old.version}"
             )
             raise errors.conflict(kind, name, why)
+        if kind is NAMESPACES and name in admission.KEPT_NAMESPACES:
+            raise errors.forbidden(kind, name, "this namespace may not be deleted")
         value = old.object()
         grace = rules_of(kind.resource).grace(value, how.grace_seconds)
         marked = self._marked(value["metadata"], grace)
@@ -257,11 +259,13 @@ class Objects:
             raise errors.modified(kind, name)
         before = old.object()
         if status:
-            if not isinstance(value.get("status", {}), dict):
+            written = value.get("status", {})
+            if not isinstance(written, dict):
                 why = [Violation("status", "Invalid value: must be an object")]
                 raise errors.invalid(kind, name, why)
+            _refuse(kind, name, rules_of(kind.resource).check_status(written))
             return self._put_changed(
-                old, before, {**before, "status": value.get("status", {})}, dry_run=dry_run
+                old, before, {**before, "status": written}, dry_run=dry_run
             )
         value["metadata"] = metadata.updated(before["metadata"], given)
         if kind.status:

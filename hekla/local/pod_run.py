@@ -151,6 +151,8 @@ class PodRun:
         return Container(last or pod_status.lost(_now()), None, restarts), None, None
 
     def _launch(self, container: Object, folder: ContainerFolder) -> tuple[Launch, int]:
+        if self._pod["spec"].get("initContainers"):
+            raise _StartError("the local cluster does not run init containers yet")
         place = self._place(str(folder.work))
         variables = environment.build(self._pod, container, place, self._lookup)
         words = environment.words(container, variables)
@@ -239,7 +241,7 @@ def _runnable(word: str, path: str, cwd: str) -> bool:
 def _told(pod: Object, name: str) -> Mapping[str, Any]:
     """What the pod's status says of a container."""
     for status in pod.get("status", {}).get("containerStatuses", []):
-        if status["name"] == name:
+        if status.get("name") == name:
             found: dict[str, Any] = status
             return found
     return {}

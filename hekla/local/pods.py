@@ -71,7 +71,29 @@ def check(pod: Object) -> list[Violation]:
         else:
             for index, container in enumerate(containers or []):
                 found += _check_container(container, f"spec.{field}[{index}]", names)
-    return found
+    return found or _check_request(spec)
+
+
+def check_status(status: Object) -> list[Violation]:
+    """All that is wrong with a status, as far as anybody here reads it."""
+    found = []
+    if not isinstance(status.get("phase", ""), str):
+        found.append(Violation("status.phase", "Invalid value: must be a string"))
+    if not isinstance(status.get("podIP", ""), str):
+        found.append(Violation("status.podIP", "Invalid value: must be a string"))
+    return (
+        found
+        + objects_violations(status, "conditions")
+        + objects_violations(status, "containerStatuses")
+    )
+
+
+def objects_violations(status: Object, field: str) -> list[Violation]:
+    """What keeps a field of a status from being a list of objects."""
+    listed = status.get(field, [])
+    if isinstance(listed, list) and all(isinstance(item, dict) for item in listed):
+        return []
+    return [Violation(f"status.{field}", "Invalid value: must be a list of objects")]
 
 
 def check_update(old: Object, new: Object) -> list[Violation]:
@@ -188,6 +210,14 @@ def _check_scalars(spec: Object) -> list[Violation]:
             Violation("spec.nodeSelector", "Invalid value: must be an object of strings")
         )
     return found
+
+
+def _check_request(spec: Object) -> list[Violation]:
+    try:
+        resources.pod_request(spec)
+    except (InvalidError, AttributeError, TypeError) as error:
+        return [Violation("spec.overhead", f"Invalid value: {error}")]
+    return []
 
 
 def _check_container(container: object, path: str, names: set[str]) -> list[Violation]:

@@ -99,6 +99,8 @@ def read_query(raw: bytes) -> dict[str, str]:
 def find(registry: Registry, path: str) -> Target | None:
     """What ``path`` names among the kinds served, or None."""
     parts = path.strip("/").split("/")
+    if not all(parts):
+        return None
     if parts[:2] == ["api", "v1"]:
         group, version, rest = "", "v1", parts[2:]
     elif parts[0] == "apis" and len(parts) > 3:
@@ -109,7 +111,7 @@ def find(registry: Registry, path: str) -> Target | None:
     in_namespace = rest[0:1] == ["namespaces"] and len(rest) >= 3
     if in_namespace and not (not group and rest[2] in {"status", "finalize"}):
         namespace, rest = rest[1], rest[2:]
-    if not rest or len(rest) > 3 or not all(rest):
+    if not rest or len(rest) > 3:
         return None
     kind = registry.find(group, version, rest[0])
     name = rest[1] if len(rest) > 1 else None

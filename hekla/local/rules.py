@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from hekla.domain.errors import Violation
+from hekla.domain import resources
+from hekla.domain.errors import InvalidError, Violation
 from hekla.local import pods, registry
 from hekla.local.registry import Object
 
@@ -22,6 +23,8 @@ class Rules(NamedTuple):
     """All that is wrong with an object by itself."""
     check_update: Callable[[Object, Object], list[Violation]] = lambda _old, _new: []
     """All that may not change from the first to the second."""
+    check_status: Callable[[Object], list[Violation]] = lambda _: []
+    """All that is wrong with a status that somebody writes."""
     first_status: Callable[[Object], Object | None] = lambda _: None
     """The status a new object has."""
     grace: Callable[[Object, int | None], int] = lambda _object, _asked: 0
@@ -131,6 +134,23 @@ def _check_priority_class_update(old: Object, new: Object) -> list[Violation]:
     ]
 
 
+def _check_node_status(status: Object) -> list[Violation]:
+    found = pods.objects_violations(status, "conditions")
+    for field in ("capacity", "allocatable"):
+        listed = status.get(field, {})
+        if not isinstance(listed, dict):
+            found.append(Violation(f"status.{field}", "Invalid value: must be an object"))
+            continue
+        try:
+            resources.parse_list(listed)
+        except InvalidError as error:
+            found += [
+                Violation(f"status.{field}[{wrong.path}]", f"Invalid value: {wrong.message}")
+                for wrong in error.violations
+            ]
+    return found
+
+
 def _texts(value: Object, field: str, *, at: str = "") -> list[Violation]:
     texts: Any = value.get(field)
     if texts is None:
@@ -148,9 +168,11 @@ RULES: Final[Mapping[str, Rules]] = {
     registry.NAMESPACES.resource: Rules(
         defaults=_namespace_defaults, first_status=lambda _: {"phase": "Active"}
     ),
+    registry.NODES.resource: Rules(check_status=_check_node_status),
     registry.PODS.resource: Rules(
         defaults=pods.defaults,
         check=pods.check,
+        check_status=pods.check_status,
         check_update=pods.check_update,
         first_status=pods.first_status,
         grace=pods.grace,

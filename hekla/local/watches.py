@@ -154,6 +154,10 @@ class Watches:
             watcher.close()
         return watcher
 
+    def compacted(self, kind: Kind) -> int:
+        """The newest version of which events of a kind may have been forgotten."""
+        return self._feed(kind).compacted
+
     def leave(self, watcher: Watcher) -> None:
         """Forget a watcher."""
         self._feed(watcher.selection.kind).watchers.discard(watcher)

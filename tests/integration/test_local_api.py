@@ -1,0 +1,529 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client, config, watch
+
+from tests.support.local_cluster import LocalCluster, Object, make_pod
+from tests.support.waiting import wait_until
+
+PODS = "/api/v1/namespaces/default/pods"
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    home: Path = tmp_path_factory.mktemp("cluster")
+    running = LocalCluster(home, "--runtime=simulate", "--simulate-duration=1h").start()
+    yield running
+    assert running.end() == 0
+
+
+def named(name: str, **more: Any) -> Object:
+    return {"metadata": {"name": name}, **more}
+
+
+def test_a_new_cluster_has_its_namespaces_nodes_and_classes(cluster: LocalCluster) -> None:
+    def names(path: str) -> list[str]:
+        return [item["metadata"]["name"] for item in cluster.get(path)["items"]]
+
+    assert names("/api/v1/namespaces") == [
+        "default",
+        "kube-node-lease",
+        "kube-public",
+        "kube-system",
+    ]
+    assert names("/api/v1/nodes") == ["node-0", "node-1", "node-2"]
+    assert names(CLASSES) == ["system-cluster-critical", "system-node-critical"]
+    assert "node-1" in names("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")
+    node = cluster.get("/api/v1/nodes/node-0")
+    assert node["status"]["allocatable"] == {
+        "cpu": "16",
+        "memory": "64Gi",
+        "ephemeral-storage": "100Gi",
+        "pods": "110",
+        "nvidia.com/gpu": "8",
+    }
+    ready = [item for item in node["status"]["conditions"] if item["type"] == "Ready"]
+    assert ready[0]["status"] == "True"
+
+
+def test_what_is_created_can_be_read_changed_and_deleted(cluster: LocalCluster) -> None:
+    made = cluster.make(CONFIGMAPS, named("life", data={"a": "1"}))
+    path = f"{CONFIGMAPS}/life"
+
+    assert made["apiVersion"] == "v1"
+    assert made["kind"] == "ConfigMap"
+    assert made["metadata"]["uid"]
+    assert cluster.get(path) == made
+    put = cluster.call("PUT", path, {**made, "data": {"a": "2"}})
+    assert put.code == 200
+    assert put.body["metadata"]["uid"] == made["metadata"]["uid"]
+    assert int(put.body["metadata"]["resourceVersion"]) > int(
+        made["metadata"]["resourceVersion"]
+    )
+    stale = cluster.call("PUT", path, {**made, "data": {"a": "3"}})
+    assert (stale.code, stale.body["reason"]) == (409, "Conflict")
+    patched = cluster.merge(path, {"data": {"b": "1", "a": None}})
+    assert patched.body["data"] == {"b": "1"}
+    deleted = cluster.call("DELETE", path)
+    assert deleted.body["status"] == "Success"
+    assert deleted.body["details"]["uid"] == made["metadata"]["uid"]
+    assert cluster.call("GET", path).code == 404
+
+
+def test_a_write_that_changes_nothing_makes_no_new_version(cluster: LocalCluster) -> None:
+    made = cluster.make(CONFIGMAPS, named("same", data={"a": "1"}))
+
+    again = cluster.merge(f"{CONFIGMAPS}/same", {"data": {"a": "1"}}).body
+
+    assert again["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+def test_a_name_is_generated_from_its_prefix(cluster: LocalCluster) -> None:
+    body: Object = {"metadata": {"generateName": "gen-"}}
+
+    names = {cluster.make(CONFIGMAPS, body)["metadata"]["name"] for _ in range(3)}
+
+    assert len(names) == 3
+    assert all(name.startswith("gen-") and len(name) == 9 for name in names)
+
+
+def test_what_the_server_owns_cannot_be_set(cluster: LocalCluster) -> None:
+    pod = make_pod("owned")
+    pod["metadata"] |= {
+        "uid": "mine",
+        "creationTimestamp": None,
+        "generation": 9,
+        "deletionTimestamp": "2020-01-01T00:00:00Z",
+        "managedFields": [{"manager": "me"}],
+    }
+    pod["status"] = {"phase": "Succeeded"}
+
+    made = cluster.make(PODS, pod)
+
+    assert made["metadata"]["uid"] != "mine"
+    assert made["metadata"]["creationTimestamp"].endswith("Z")
+    assert made["metadata"]["generation"] == 1
+    assert made["status"]["phase"] == "Pending"
+    assert not made["metadata"].keys() & {"deletionTimestamp", "managedFields"}
+
+
+def test_a_dry_run_answers_as_if_and_keeps_nothing(cluster: LocalCluster) -> None:
+    answer = cluster.call("POST", f"{CONFIGMAPS}?dryRun=All", named("dry"))
+
+    assert answer.code == 201
+    assert cluster.call("GET", f"{CONFIGMAPS}/dry").code == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "code", "reason", "says"),
+    [
+        pytest.param("POST", PODS, b"{", 400, "BadRequest", "not valid JSON", id="half a JSON"),
+        pytest.param("POST", PODS, [1], 400, "BadRequest", "object", id="not an object"),
+        pytest.param(
+            "POST",
+            PODS,
+            {"kind": "Job"},
+            400,
+            "BadRequest",
+            "does not match",
+            id="another kind",
+        ),
+        pytest.param(
+            "POST",
+            PODS,
+            {"metadata": {"name": "a", "namespace": "b"}},
+            400,
+            "BadRequest",
+            "namespace",
+            id="another namespace in the body",
+        ),
+        pytest.param("POST", CONFIGMAPS, {}, 422, "Invalid", "name", id="no name"),
+        pytest.param(
+            "POST", CONFIGMAPS, named("A_b"), 422, "Invalid", "metadata.name", id="a bad name"
+        ),
+        pytest.param(
+            "POST",
+            CONFIGMAPS,
+            {"metadata": {"name": "x", "labels": {"a": True}}},
+            422,
+            "Invalid",
+            "metadata.labels",
+            id="a label that is no text",
+        ),
+        pytest.param(
+            "POST",
+            CONFIGMAPS,
+            {"metadata": {"name": "x", "resourceVersion": "5"}},
+            400,
+            "BadRequest",
+            "resourceVersion",
+            id="a resource version on create",
+        ),
+        pytest.param(
+            "POST",
+            "/api/v1/namespaces/nowhere/configmaps",
+            named("x"),
+            404,
+            "NotFound",
+            'namespaces "nowhere" not found',
+            id="a namespace that is missing",
+        ),
+        pytest.param("GET", f"{PODS}/no", None, 404, "NotFound", 'pods "no"', id="no such pod"),
+        pytest.param(
+            "GET", "/api/v1/bogus", None, 404, "NotFound", "could not find", id="no kind"
+        ),
+        pytest.param(
+            "PUT", PODS, named("x"), 405, "MethodNotAllowed", "pods", id="PUT on a list"
+        ),
+        pytest.param(
+            "GET",
+            "/api/v1/pods?labelSelector=(",
+            None,
+            400,
+            "BadRequest",
+            "(",
+            id="label selector",
+        ),
+        pytest.param(
+            "GET",
+            "/api/v1/pods?fieldSelector=spec.bogus=1",
+            None,
+            400,
+            "BadRequest",
+            "field label not supported: spec.bogus",
+            id="field selector",
+        ),
+        pytest.param(
+            "GET",
+            "/api/v1/pods?resourceVersion=abc",
+            None,
+            400,
+            "BadRequest",
+            "abc",
+            id="a resource version that is no number",
+        ),
+        pytest.param(
+            "GET",
+            "/api/v1/pods?resourceVersion=999999999",
+            None,
+            504,
+            "Timeout",
+            "Too large resource version",
+            id="a resource version of the future",
+        ),
+        pytest.param(
+            "POST",
+            LEASES,
+            b'{"metadata":{"name":"' + b"x" * 4_000_000 + b'"}}',
+            413,
+            "RequestEntityTooLarge",
+            "limit",
+            id="too large",
+        ),
+        pytest.param(
+            "DELETE",
+            f"{CONFIGMAPS}/x",
+            {"propagationPolicy": "Later"},
+            400,
+            "BadRequest",
+            "Later",
+            id="a propagation policy that is none",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_a_status(
+    cluster: LocalCluster,
+    method: str,
+    path: str,
+    *,
+    body: Any,
+    code: int,
+    reason: str,
+    says: str,
+) -> None:
+    answer = cluster.call(method, path, body)
+
+    assert answer.code == code
+    assert answer.body["kind"] == "Status"
+    assert answer.body["status"] == "Failure"
+    assert answer.body["code"] == code
+    assert answer.body["reason"] == reason
+    assert says in answer.body["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content_type", "says"),
+    [
+        ("POST", CONFIGMAPS, "application/vnd.kubernetes.protobuf", "create -f"),
+        ("PATCH", f"{CONFIGMAPS}/x", "application/strategic-merge-patch+json", "--type=merge"),
+        ("PATCH", f"{CONFIGMAPS}/x", "application/json-patch+json", "merge-patch+json"),
+        ("PATCH", f"{CONFIGMAPS}/x", "application/apply-patch+yaml", "merge-patch+json"),
+    ],
+)
+def test_a_form_that_is_not_served_is_named_with_the_one_that_is(
+    cluster: LocalCluster, method: str, path: str, content_type: str, says: str
+) -> None:
+    answer = cluster.call(method, path, b"{}", content_type=content_type)
+
+    assert (answer.code, answer.body["reason"]) == (415, "UnsupportedMediaType")
+    assert content_type in answer.body["message"]
+    assert says in answer.body["message"]
+
+
+def test_a_body_without_a_content_type_is_json(cluster: LocalCluster) -> None:
+    headers = {"Content-Type": ""}
+
+    answer = cluster.call("POST", CONFIGMAPS, named("untyped"), headers=headers)
+
+    assert answer.code == 201
+
+
+def test_all_that_is_wrong_with_a_pod_is_told_at_once(cluster: LocalCluster) -> None:
+    pod = make_pod("wrong", restartPolicy="Sometimes")
+    pod["spec"]["containers"] = [
+        {"name": "a", "image": "x", "resources": {"requests": {"cpu": "much"}}},
+        {"name": "a", "image": "", "env": [{"value": "x"}]},
+    ]
+
+    answer = cluster.call("POST", PODS, pod)
+
+    assert answer.code == 422
+    fields = {cause["field"]: cause["reason"] for cause in answer.body["details"]["causes"]}
+    assert fields == {
+        "spec.restartPolicy": "FieldValueNotSupported",
+        "spec.containers[0].resources.requests[cpu]": "FieldValueInvalid",
+        "spec.containers[1].name": "FieldValueDuplicate",
+        "spec.containers[1].image": "FieldValueRequired",
+        "spec.containers[1].env[0].name": "FieldValueRequired",
+    }
+
+
+def test_of_many_who_create_one_name_exactly_one_succeeds(cluster: LocalCluster) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(
+            pool.map(lambda _: cluster.call("POST", CONFIGMAPS, named("race")), range(16))
+        )
+
+    assert sorted(answer.code for answer in answers) == [201] + [409] * 15
+    refused = next(answer.body for answer in answers if answer.code == 409)
+    assert refused["reason"] == "AlreadyExists"
+    assert refused["message"] == 'configmaps "race" already exists'
+
+
+def test_lists_select_by_labels_and_fields_and_come_in_pages(cluster: LocalCluster) -> None:
+    path = "/api/v1/namespaces/paged/configmaps"
+    cluster.make("/api/v1/namespaces", named("paged"))
+    for index in range(5):
+        body: Object = {"metadata": {"name": f"c{index}", "labels": {"odd": str(index % 2)}}}
+        cluster.make(path, body)
+
+    def names(listed: Object) -> list[str]:
+        return [item["metadata"]["name"] for item in listed["items"]]
+
+    assert names(cluster.get(path)) == ["c0", "c1", "c2", "c3", "c4"]
+    assert names(cluster.get(f"{path}?labelSelector=odd%3D1")) == ["c1", "c3"]
+    assert names(cluster.get(f"{path}?fieldSelector=metadata.name%3Dc2")) == ["c2"]
+    first = cluster.get(f"{path}?limit=2")
+    assert first["kind"] == "ConfigMapList"
+    assert names(first) == ["c0", "c1"]
+    assert first["metadata"]["remainingItemCount"] == 3
+    second = cluster.get(f"{path}?limit=3&continue={first['metadata']['continue']}")
+    assert names(second) == ["c2", "c3", "c4"]
+    assert second["metadata"] == {"resourceVersion": first["metadata"]["resourceVersion"]}
+    assert cluster.call("GET", f"{path}?continue=bogus").code == 400
+
+
+def test_a_delete_with_a_precondition_hits_only_what_was_meant(cluster: LocalCluster) -> None:
+    made = cluster.make(CONFIGMAPS, named("meant"))
+    path = f"{CONFIGMAPS}/meant"
+
+    other = cluster.call("DELETE", path, {"preconditions": {"uid": "other"}})
+    assert (other.code, other.body["reason"]) == (409, "Conflict")
+    older = cluster.call("DELETE", path, {"preconditions": {"resourceVersion": "1"}})
+    assert older.code == 409
+    right = {"preconditions": {"uid": made["metadata"]["uid"]}}
+    assert cluster.call("DELETE", path, right).code == 200
+
+
+def test_finalizers_keep_an_object_until_the_last_one_is_taken_off(
+    cluster: LocalCluster,
+) -> None:
+    path = f"{CONFIGMAPS}/kept"
+    cluster.make(
+        CONFIGMAPS, {"metadata": {"name": "kept", "finalizers": ["a.io/one", "b.io/two"]}}
+    )
+
+    marked = cluster.call("DELETE", path)
+    assert marked.code == 200
+    assert "deletionTimestamp" in marked.body["metadata"]
+    added = cluster.merge(
+        path, {"metadata": {"finalizers": ["a.io/one", "b.io/two", "c.io/x"]}}
+    )
+    assert added.code == 422
+    assert cluster.merge(path, {"metadata": {"finalizers": ["b.io/two"]}}).code == 200
+    assert cluster.get(path)["metadata"]["finalizers"] == ["b.io/two"]
+    assert cluster.merge(path, {"metadata": {"finalizers": None}}).code == 200
+    assert cluster.call("GET", path).code == 404
+
+
+def test_all_objects_of_a_selection_are_deleted_together(cluster: LocalCluster) -> None:
+    for name, app in (("d1", "x"), ("d2", "x"), ("d3", "y")):
+        cluster.make(CONFIGMAPS, {"metadata": {"name": name, "labels": {"drop": app}}})
+
+    answer = cluster.call("DELETE", f"{CONFIGMAPS}?labelSelector=drop%3Dx")
+
+    assert [item["metadata"]["name"] for item in answer.body["items"]] == ["d1", "d2"]
+    left = cluster.get(f"{CONFIGMAPS}?labelSelector=drop")["items"]
+    assert [item["metadata"]["name"] for item in left] == ["d3"]
+
+
+def test_status_and_spec_are_written_apart(cluster: LocalCluster) -> None:
+    made = cluster.make(PODS, make_pod("apart"))
+    path = f"{PODS}/apart"
+
+    spec_too = {"status": {"message": "hi"}, "metadata": {"labels": {"x": "y"}}}
+    written = cluster.merge(f"{path}/status", spec_too).body
+    assert written["status"]["message"] == "hi"
+    assert "labels" not in written["metadata"]
+    assert written["metadata"]["generation"] == made["metadata"]["generation"]
+    plain = cluster.merge(path, spec_too | {"status": {"message": "no"}}).body
+    assert plain["metadata"]["labels"] == {"x": "y"}
+    assert plain["status"]["message"] == "hi"
+    assert cluster.merge(f"{path}/status", {"status": {"conditions": 5}}).code == 422
+
+
+def test_the_spec_of_a_pod_stays_as_it_is(cluster: LocalCluster) -> None:
+    cluster.make(PODS, make_pod("fixed"))
+
+    moved = cluster.merge(f"{PODS}/fixed", {"spec": {"nodeName": "node-1"}})
+
+    assert (moved.code, moved.body["reason"]) == (422, "Invalid")
+
+
+def test_a_pod_is_bound_once(cluster: LocalCluster) -> None:
+    made = cluster.make(PODS, make_pod("bound"))
+    path = f"{PODS}/bound/binding"
+    binding: Object = {
+        "target": {"kind": "Node", "name": "node-1"},
+        "metadata": {"uid": "other"},
+    }
+
+    assert cluster.call("POST", path, binding).code == 409
+    binding["metadata"] = {"uid": made["metadata"]["uid"], "annotations": {"by": "me"}}
+    assert cluster.call("POST", path, binding).code == 201
+    pod = cluster.pod("bound")
+    assert pod["spec"]["nodeName"] == "node-1"
+    assert pod["metadata"]["annotations"] == {"by": "me"}
+    assert "PodScheduled" in [item["type"] for item in pod["status"]["conditions"]]
+    binding["target"]["name"] = "node-2"
+    again = cluster.call("POST", path, binding)
+    assert (again.code, again.body["reason"]) == (409, "Conflict")
+    assert "node-1" in again.body["message"]
+    assert cluster.call("POST", f"{PODS}/none/binding", binding).code == 404
+    assert cluster.call("POST", path, {"target": {}}).code == 422
+
+
+def test_a_pod_gets_the_priority_of_its_class(cluster: LocalCluster) -> None:
+    cluster.make(CLASSES, named("high", value=1000, preemptionPolicy="Never"))
+
+    pod = cluster.make(PODS, make_pod("high", priorityClassName="high"))
+    assert (pod["spec"]["priority"], pod["spec"]["preemptionPolicy"]) == (1000, "Never")
+    assert cluster.make(PODS, make_pod("plain"))["spec"]["priority"] == 0
+    missing = cluster.call("POST", PODS, make_pod("missing", priorityClassName="none"))
+    assert (missing.code, missing.body["reason"]) == (403, "Forbidden")
+    wrong = cluster.call("POST", PODS, make_pod("wrong", priorityClassName="high", priority=5))
+    assert wrong.code == 403
+    cluster.make(CLASSES, named("usual", value=7, globalDefault=True))
+    usual = cluster.make(PODS, make_pod("usual"))
+    assert (usual["spec"]["priority"], usual["spec"]["priorityClassName"]) == (7, "usual")
+    second = cluster.call("POST", CLASSES, named("second", value=8, globalDefault=True))
+    assert second.code == 403
+    assert cluster.merge(f"{CLASSES}/high", {"value": 5}).code == 422
+    assert cluster.call("DELETE", f"{CLASSES}/usual").code == 200
+
+
+def test_a_deleted_namespace_takes_all_that_is_in_it(cluster: LocalCluster) -> None:
+    cluster.make("/api/v1/namespaces", named("doomed"))
+    inside = "/api/v1/namespaces/doomed"
+    cluster.make(f"{inside}/configmaps", named("a"))
+    cluster.make(f"{inside}/configmaps", {"metadata": {"name": "b", "finalizers": ["a.io/x"]}})
+    cluster.make(f"{inside}/pods", make_pod("p"))
+
+    assert cluster.call("DELETE", inside).code == 200
+    assert cluster.get(inside)["status"]["phase"] == "Terminating"
+    late = cluster.call("POST", f"{inside}/configmaps", named("late"))
+    assert late.code == 403
+    assert late.body["details"]["causes"][0]["reason"] == "NamespaceTerminating"
+    wait_until(lambda: len(cluster.get(f"{inside}/configmaps")["items"]) == 1, what="one left")
+    assert cluster.call("GET", f"{inside}/configmaps/b").code == 200
+    cluster.merge(f"{inside}/configmaps/b", {"metadata": {"finalizers": None}})
+    wait_until(lambda: cluster.call("GET", inside).code == 404, what="the namespace to go")
+    assert cluster.call("DELETE", "/api/v1/namespaces/default").code == 403
+
+
+def test_a_lease_is_replaced_only_with_its_version(cluster: LocalCluster) -> None:
+    made = cluster.make(LEASES, named("lead", spec={"holderIdentity": "a"}))
+
+    blind = cluster.call("PUT", f"{LEASES}/lead", named("lead", spec={"holderIdentity": "b"}))
+    assert blind.code == 422
+    assert cluster.call("PUT", f"{LEASES}/lead", made).code == 200
+
+
+def test_secrets_take_plain_text_and_keep_base64(cluster: LocalCluster) -> None:
+    path = "/api/v1/namespaces/default/secrets"
+
+    made = cluster.make(path, named("s", stringData={"key": "hi"}))
+
+    assert made["data"] == {"key": "aGk="}
+    assert "stringData" not in made
+    assert cluster.call("POST", path, named("t", data={"key": "???"})).code == 422
+
+
+def test_discovery_lists_what_is_served(cluster: LocalCluster) -> None:
+    groups = [group["name"] for group in cluster.get("/apis")["groups"]]
+    core = {item["name"]: item for item in cluster.get("/api/v1")["resources"]}
+
+    assert groups == ["scheduling.k8s.io", "coordination.k8s.io"]
+    assert core["pods"]["shortNames"] == ["po"]
+    assert {"pods/status", "pods/binding", "pods/log"} <= core.keys()
+    assert cluster.get("/version/")["major"] == "1"
+    assert cluster.call("GET", "/readyz") == (200, "ok")
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "http://example.com"}, {"Host": "example.com"}, {"Host": "evil:80"}]
+)
+def test_a_web_page_cannot_use_the_api(cluster: LocalCluster, headers: dict[str, str]) -> None:
+    assert cluster.call("POST", CONFIGMAPS, named("page"), headers=headers).code == 403
+    assert cluster.call("GET", f"{CONFIGMAPS}/page").code == 404
+
+
+def test_the_official_client_works(cluster: LocalCluster) -> None:
+    container = client.V1Container(name="main", image="none")
+    pod = client.V1Pod(
+        metadata=client.V1ObjectMeta(name="official"),
+        spec=client.V1PodSpec(containers=[container]),
+    )
+    with config.new_client_from_config(str(cluster.kubeconfig)) as api:  # type: ignore[no-untyped-call]
+        core = client.CoreV1Api(api)
+        core.create_namespaced_pod("default", pod)
+        seen = []
+        for event in watch.Watch().stream(  # type: ignore[no-untyped-call]
+            core.list_namespaced_pod,
+            "default",
+            field_selector="metadata.name=official",
+            timeout_seconds=5,
+        ):
+            seen.append(event["type"])
+            if event["type"] == "DELETED":
+                break
+            core.delete_namespaced_pod("official", "default")
+        assert seen == ["ADDED", "DELETED"]
