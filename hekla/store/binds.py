@@ -61,7 +61,7 @@ def record(session: Session, lease: str, *, epoch: int, binds: Sequence[BindReco
 
 
 def settle(session: Session, *, bound: Sequence[str], failed: Sequence[str]) -> None:
-    """Note what Kubernetes answered for these pod uids."""
+    """Note what Kubernetes answered for these pod uids. The caller holds the lease."""
     for uids, state in ((bound, "bound"), (failed, "failed")):
         if uids:
             session.execute(
@@ -77,6 +77,19 @@ def open_records(session: Session) -> Sequence[BindRecord]:
             "select pod_uid, namespace, pod_name, group_uid, node, request from bind"
             " where state = 'open' order by created_at, pod_uid"
         )
+    )
+    return [BindRecord(*row) for row in rows]
+
+
+def recent_records(session: Session, *, within: timedelta) -> Sequence[BindRecord]:
+    """Placements that Kubernetes took lately: watches may not have told everybody of them."""
+    rows = session.execute(
+        text(
+            "select pod_uid, namespace, pod_name, group_uid, node, request from bind"
+            " where state = 'bound' and created_at > clock_timestamp() - :within"
+            " order by created_at, pod_uid"
+        ),
+        {"within": within},
     )
     return [BindRecord(*row) for row in rows]
 

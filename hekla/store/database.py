@@ -98,6 +98,8 @@ class Database:
         with domain_errors():
             with self._sessions.begin() as session:
                 yield session
+                for act in session.info.get("at_end", ()):
+                    act()
             if session.info.get("changed") and self._after_commit is not None:
                 self._after_commit()
 
@@ -150,6 +152,14 @@ def is_duplicate(error: IntegrityError) -> bool:
 
 def _reason(error: DBAPIError) -> str:
     return str(error.orig).strip().splitlines()[0] if error.orig else type(error).__name__
+
+
+def at_end(session: Session, act: Callable[[], object]) -> None:
+    """Have ``act`` called when all else is done, just before the transaction commits.
+
+    For locks that others must not be kept waiting for, or would wait for in a circle.
+    """
+    session.info.setdefault("at_end", []).append(act)
 
 
 def now(session: Session) -> datetime:

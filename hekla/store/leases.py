@@ -78,10 +78,14 @@ def hold(session: Session, name: str, *, epoch: int) -> None:
     """Make sure, until the transaction ends, that ``epoch`` leads.
 
     Raises:
-        PreconditionError: another epoch does; the caller stops leading.
+        PreconditionError: another epoch does, or this one was given up; the caller stops
+            leading.
     """
     row = session.execute(
-        text("select 1 from lease where name = :name and epoch = :epoch for key share"),
+        text(
+            "select 1 from lease where name = :name and epoch = :epoch and not released"
+            " for key share"
+        ),
         {"name": name, "epoch": epoch},
     ).first()
     if row is None:

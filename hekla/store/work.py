@@ -6,8 +6,9 @@ the row due. A claim is a lease with a token; who lost it (too slow, or stopped)
 record nor release, since both name the token. Back-off lies in ``not_before``, so that wakes
 do not undo it.
 
-Everybody locks objects first and work rows last. A pass may still call :func:`hold` first:
-it keeps a share of the row that claims conflict with and wakes do not.
+Everybody locks objects first and work rows last, or they would wait in a circle. A pass may
+still call :func:`hold` first: what that keeps of the row, claims conflict with and wakes do
+not; a renewal is written at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import text
 
 from hekla.domain.errors import ConflictError
-from hekla.store.database import Session
+from hekla.store.database import Session, at_end
 
 
 class Claim(NamedTuple):
@@ -92,25 +93,25 @@ def claim(
 _MINE = "kind = :kind and uid = :uid and claim_token = :token"
 
 
+_HOLD = text(f"select 1 from work where {_MINE} for key share")  # noqa: S608
+_RENEW = text(
+    f"update work set claimed_until = clock_timestamp() + :renew where {_MINE}"  # noqa: S608
+)
+
+
 def hold(session: Session, claim: Claim, *, renew: timedelta | None = None) -> None:
     """Make sure, until the transaction ends, that the claim is still ours.
 
-    With ``renew`` it also lasts that much longer, from now; wakes then wait until the
-    transaction ends, so let that be the last thing it does.
+    With ``renew`` it also lasts that much longer, from the transaction's end.
 
     Raises:
         ConflictError: it expired and someone else took it; record nothing.
     """
-    if renew is None:
-        statement = text(f"select 1 from work where {_MINE} for key share")  # noqa: S608
-    else:
-        statement = text(
-            "update work set claimed_until = clock_timestamp() + :renew"  # noqa: S608
-            f" where {_MINE} returning 1"
-        )
     values = claim._asdict() | {"renew": renew}
-    if session.execute(statement, values).first() is None:
+    if session.execute(_HOLD, values).first() is None:
         raise ConflictError(f"the claim on {claim.kind} {claim.uid} was lost")
+    if renew is not None:
+        at_end(session, lambda: session.execute(_RENEW, values))
 
 
 _AGAIN_NOW = text(f"""

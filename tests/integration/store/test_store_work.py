@@ -185,7 +185,7 @@ def test_a_wake_does_not_wait_for_a_pass_that_records(database: Database) -> Non
     [claimed] = claim(database)
 
     with database.transaction() as session:
-        work.hold(session, claimed)
+        work.hold(session, claimed, renew=MINUTE)
         with database.transaction() as other:
             other.execute(text("set local lock_timeout = '1s'"))
             work.wake(other, KIND, "a")
@@ -205,7 +205,7 @@ def test_a_pass_and_a_deletion_that_cross_do_not_stop_each_other(database: Datab
             deleted.append(jobs.mark_deleting(session, stored.uid).version)
 
     with database.transaction() as session:
-        work.hold(session, claimed)
+        work.hold(session, claimed, renew=MINUTE)
         jobs.record(
             session, stored, status=stored.job.status, counters={"evictions": 1},
             started_at=None, finished_at=None,
