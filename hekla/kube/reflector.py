@@ -1,7 +1,9 @@
 """LIST, then WATCH for ever: every change arrives, or a full list that makes up for it.
 
 The version after the last event is kept, and a watch that ends, breaks or falls silent is
-resumed there. A server that no longer knows the version (410) is listed again.
+resumed there. A server that no longer knows the version (410) is listed again. Servers that
+can are asked for the list as the beginning of the watch (``sendInitialEvents``), which costs
+them less; the others in pages.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final
 
@@ -30,7 +33,12 @@ PATIENCE: Final = 5  # refusals of one version until it is given up
 
 log = logging.getLogger(__name__)
 
-_KNOWN: Final = frozenset({ADDED, MODIFIED, DELETED, "BOOKMARK"})
+BOOKMARK: Final = "BOOKMARK"
+
+_KNOWN: Final = frozenset({ADDED, MODIFIED, DELETED, BOOKMARK})
+_LIST_ENDS: Final = "k8s.io/initial-events-end"
+_PASSING: Final = frozenset({401, 403, 404, 429, *range(500, 600)})
+"""Refusals that say nothing about how we ask."""
 
 Project = Callable[[dict[str, Any]], Any]
 
@@ -41,6 +49,16 @@ class ExpiredError(Exception):
 
 class BrokenError(Exception):
     """What came is no event."""
+
+
+@dataclass(slots=True)
+class _FirstList:
+    """A full list that is being read."""
+
+    items: list[dict[str, Any]] = field(default_factory=list)
+    """Not sent yet."""
+    begun: bool = False
+    version: str = ""
 
 
 class Reflector:
@@ -54,6 +72,7 @@ class Reflector:
         self._project = load(watch.project) if watch.project else None
         self._version: str | None = None
         self._failures = 0
+        self._streams = True  # until the server refuses to begin a watch with the list
         self._paged = True
 
     async def run(self) -> None:
@@ -62,7 +81,7 @@ class Reflector:
             pause: float | None = None
             began = time.monotonic()
             try:
-                if self._version is None:
+                if self._version is None and not self._streams:
                     await self._list()
                 await self._follow()
                 if time.monotonic() - began >= 1:
@@ -80,10 +99,19 @@ class Reflector:
             except RefusedError as error:
                 reason = str(error)
                 pause = error.answer.retry_after
+                if self._version is None and error.answer.status not in _PASSING:
+                    self._streams = False
+                    pause = 0.0
                 if self._failures >= PATIENCE:
                     self._version = None
-            except (RequestError, BrokenError) as error:
+            except RequestError as error:
                 reason = str(error)
+            except BrokenError as error:
+                self._streams = self._streams and self._version is not None
+                reason = str(error)
+            except TimeoutError:
+                self._streams = False
+                reason = "no end of the list in sight"
             except Exception as error:  # the loop goes on, whatever is wrong with us
                 log.exception("watch failed", extra={"path": self._watch.path})
                 self._version = None
@@ -100,8 +128,8 @@ class Reflector:
             )
 
     async def _list(self) -> None:
-        version = ""
-        first = True
+        """Read the list in pages."""
+        first = _FirstList()
         reading = pages(
             self._session,
             self._watch.path,
@@ -110,39 +138,85 @@ class Reflector:
             size=PAGE if self._paged else 0,
         )
         async for page in reading:
-            version = page.resource_version
-            content: Any = page.body
-            count = len(page.items)
-            if self._project is not None:
-                content = list(self._projected(page.items))
-                count = len(content)
-            await self._outbox.send(
-                Page(self._number, content, count, first=first), counted=False
-            )
-            first = False
-        await self._outbox.send(Relisted(self._number))
-        self._version = version
+            first.version = page.resource_version
+            await self._send_page(first, page.items, page.body)
+        await self._listed(first)
         self._paged = True
 
+    async def _send_page(
+        self, first: _FirstList, items: list[dict[str, Any]], body: bytes | None = None
+    ) -> None:
+        content: Any
+        if self._project is not None:
+            content = list(self._projected(items))
+            length = len(content)
+        else:
+            content = orjson.dumps({"items": items}) if body is None else body
+            length = len(items)
+        message = Page(self._number, content, length, first=not first.begun)
+        first.begun = True
+        await self._outbox.send(message, counted=False)
+
+    async def _listed(self, first: _FirstList) -> None:
+        if not first.begun:
+            await self._send_page(first, [])
+        await self._outbox.send(Relisted(self._number))
+        self._version = first.version
+
     async def _follow(self) -> None:
+        """Watch until the server ends it, from the list on if there is none yet."""
+        first = _FirstList() if self._version is None else None
         span = random.randint(*WATCH_SPAN)  # noqa: S311 - no secret
         query = [
             *self._watch.query,
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
-            ("resourceVersion", self._version or ""),
             ("timeoutSeconds", str(span)),
         ]
+        if first is None:
+            query.append(("resourceVersion", self._version or ""))
+        else:
+            query += [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
         path = path_with(self._watch.path, query)
-        async with self._session.stream(path, silence=span + SILENCE) as response:
+        async with (
+            asyncio.timeout(LIST_TIMEOUT if first else None) as patience,
+            self._session.stream(path, silence=span + SILENCE) as response,
+        ):
             if response.status != 200:
                 answer = Answer(response.status, await response.read(), retry_after(response))
                 raise ExpiredError if response.status == 410 else RefusedError(answer)
             rest = b""
             async for chunk in response.content.iter_any():
                 *lines, rest = (rest + chunk).split(b"\n")
+                if first is not None:
+                    lines = await self._begin(first, lines)
+                    if self._version is None:
+                        continue
+                    first = None
+                    patience.reschedule(None)
                 if lines:
                     await self._deliver(lines)
+
+    async def _begin(self, first: _FirstList, lines: list[bytes]) -> list[bytes]:
+        """Take what is of the list from ``lines``; return the rest."""
+        for position, line in enumerate(lines):
+            if not line:
+                continue
+            kind, item, version = _event(line)
+            if kind == ADDED:
+                first.items.append(item)
+            elif kind != BOOKMARK:
+                raise BrokenError(f"{kind} inside a list")
+            elif (item["metadata"].get("annotations") or {}).get(_LIST_ENDS) == "true":
+                if first.items:
+                    await self._send_page(first, first.items)
+                first.version = version
+                await self._listed(first)
+                return lines[position + 1 :]
+        if len(first.items) >= PAGE:
+            await self._send_page(first, first.items)
+            first.items = []
+        return []
 
     async def _deliver(self, lines: Iterable[bytes]) -> None:
         items: list[Any] = []
@@ -152,7 +226,7 @@ class Reflector:
                 if not line:
                     continue
                 kind, item, version = _event(line)
-                if kind == "BOOKMARK":
+                if kind == BOOKMARK:
                     continue
                 if self._project is None:
                     items.append(line)

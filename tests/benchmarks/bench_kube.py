@@ -106,7 +106,9 @@ class Answers(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         url, self.url = self.url, b""
-        if b"watch=" in url:
+        if b"sendInitialEvents=" in url:
+            self.say(422, b"{}")
+        elif b"watch=" in url:
             self.watch = asyncio.get_running_loop().create_task(self.stream())
         elif self.parser.get_method() == b"GET":
             self.list()

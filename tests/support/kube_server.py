@@ -114,6 +114,8 @@ class KubeServer:
         self.token: str | None = None
         """The only bearer token let in, if there is one."""
         self.bookmark_every: float | None = None
+        self.begins_watches_with_lists = False
+        self.ignores_how_watches_begin = False
         self._lock = threading.RLock()
         self._objects: dict[str, dict[str, Any]] = {}
         self._events: list[Event] = []
@@ -430,11 +432,20 @@ class KubeServer:
         place, sent = where(request.path), int(request.query.get("resourceVersion") or 0)
         transport = asked.transport
         assert transport is not None
+        begins = "sendInitialEvents" in request.query
+        if begins and self.ignores_how_watches_begin:
+            begins, sent = False, self._version
+        if begins and not self.begins_watches_with_lists:
+            raise RefusedError(422, "Invalid", "sendInitialEvents is forbidden")
         answer = web.StreamResponse(headers={"Content-Type": "application/json"})
         await answer.prepare(asked)
         self._watchers.add(transport)
         try:
             self._at_once -= 1
+            if begins:
+                with self._lock:
+                    sent, lines = self._version, list(self._first_events(place))
+                await answer.write(b"".join(lines))
             while True:
                 with self._lock:
                     if sent < self._compacted:
@@ -459,6 +470,17 @@ class KubeServer:
         finally:
             self._at_once += 1
             self._watchers.discard(transport)
+
+    def _first_events(self, place: Where) -> Iterator[bytes]:
+        """Lines that tell of all objects, and a bookmark."""
+        for path, item in sorted(self._objects.items()):
+            if _within(where(path), place):
+                yield orjson.dumps({"type": "ADDED", "object": item}) + b"\n"
+        mark = {
+            "annotations": {"k8s.io/initial-events-end": "true"},
+            "resourceVersion": str(self._version),
+        }
+        yield orjson.dumps({"type": "BOOKMARK", "object": {"metadata": mark}}) + b"\n"
 
     def _since(self, sent: int, place: Where) -> Iterator[bytes]:
         """Lines of newer events, the newest first."""
