@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar
 
@@ -46,15 +48,24 @@ class Streaming(Protocol[Request_contra, Response_co]):
 class Caller:
     """Calls one service."""
 
-    def __init__(self, peer: str, *, timeout: timedelta, patience: timedelta) -> None:
+    def __init__(
+        self,
+        peer: str,
+        *,
+        closed: threading.Event,
+        timeout: timedelta,
+        patience: timedelta,
+    ) -> None:
         """Take the rules.
 
         Args:
             peer: what errors call the service.
+            closed: set once the client has hung up.
             timeout: how long one try may take.
             patience: for how long to try again while the service cannot be reached.
         """
         self.peer = peer
+        self._closed = closed
         self._timeout = timeout.total_seconds()
         self._patience = patience.total_seconds()
 
@@ -70,10 +81,10 @@ class Caller:
         pause = FIRST_PAUSE
         while True:
             try:
-                with translated(self.peer):
+                with self._translated():
                     return method(request, timeout=self._timeout)
             except UnavailableError:
-                if time.monotonic() + pause > until:
+                if self._closed.is_set() or time.monotonic() + pause > until:
                     raise
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
@@ -84,17 +95,21 @@ class Caller:
         request: Request_contra,
         timeout: float | None,
     ) -> Iterator[Response_co]:
-        """Call, with errors in the domain's words. The stream ends quietly at its deadline."""
+        """Call, with errors in the domain's words.
+
+        The stream ends quietly at its deadline, and when the client hangs up.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
-            with translated(self.peer):
+            with self._translated():
                 stream = method(request, timeout=timeout)
                 try:
                     yield from stream
                 finally:
                     _cancel(stream)
         except UnavailableError:
-            if deadline is None or time.monotonic() < deadline:
+            over = deadline is not None and time.monotonic() >= deadline
+            if not over and not self._closed.is_set():
                 raise
 
     def watch(
@@ -130,10 +145,22 @@ class Caller:
                     on_outage(error)
                 elif now - away_since >= self._patience:
                     raise
+            if self._closed.is_set():
+                return
             # The service also ends streams in peace: when it stops, and when we are slow.
             rest = pause if end is None else min(pause, max(0.0, end - time.monotonic()))
             time.sleep(rest)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            with translated(self.peer):
+                yield
+        except ValueError as error:  # what a closed channel raises
+            if not self._closed.is_set():
+                raise
+            raise UnavailableError(f"the connection to {self.peer} is closed") from error
 
 
 def _cancel(stream: Any) -> None:

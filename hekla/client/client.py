@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import timedelta
@@ -54,6 +55,7 @@ class Client:
         self._patience = patience
         self._channels: dict[str, grpc.Channel] = {}
         self._open = ExitStack()
+        self._closed = threading.Event()
 
     @cached_property
     def jobs(self) -> Jobs:
@@ -80,7 +82,8 @@ class Client:
         )
 
     def close(self) -> None:
-        """Hang up."""
+        """Hang up; streams that are read elsewhere end."""
+        self._closed.set()
         self._open.close()
 
     def __enter__(self) -> Client:
@@ -105,4 +108,4 @@ class Client:
 
     def _caller(self, service: str) -> Caller:
         peer = f"the {service} at {self._address(service)}"
-        return Caller(peer, timeout=self._timeout, patience=self._patience)
+        return Caller(peer, closed=self._closed, timeout=self._timeout, patience=self._patience)

@@ -177,7 +177,7 @@ class Demo:
         )
         click.echo(done.stdout, nl=False)
         if done.returncode != 0:
-            reason = (done.stderr or "").strip().removeprefix("error: ")
+            reason = (done.stderr or "see above").strip().removeprefix("error: ")
             raise DemoError(f"'hekla {args[0]}' ended with {done.returncode}: {reason}")
         return done.stdout
 

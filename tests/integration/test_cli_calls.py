@@ -502,6 +502,26 @@ def test_a_call_is_tried_again_with_the_same_request_id_while_the_service_is_awa
     assert len(set(served.requests)) == 1
 
 
+def test_a_watch_ends_when_the_client_hangs_up(address: str, served: Controller) -> None:
+    client = Client(addresses={"controller": address})
+    seen: list[str] = []
+
+    def watch() -> None:
+        seen.extend(change.cursor for change in client.jobs.watch("default"))
+        seen.append("end")
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    submit(served, client)
+    wait_until(lambda: seen, what="the first change")
+    client.close()
+    thread.join(10)
+
+    assert seen == ["1", "end"]
+    with pytest.raises(UnavailableError, match="is closed"):
+        client.jobs.get("default", "job-1")
+
+
 def test_a_service_that_stays_away_is_named(tmp_path: Path) -> None:
     listen = f"unix:{tmp_path}/nobody"
     with (
