@@ -78,50 +78,50 @@ class Reflector:
     async def run(self) -> None:
         """Deliver for ever."""
         while True:
-            pause: float | None = None
             began = time.monotonic()
+            error: Exception | None = None
             try:
                 if self._version is None and not self._streams:
                     await self._list()
                 await self._follow()
-                if time.monotonic() - began >= 1:
-                    self._failures = 0
-                    continue
-                reason = "ended at once"
-            except ExpiredError:
-                self._version = None
-                reason = "expired"
-                if not self._failures:
-                    pause = 0.0
-            except RestartedError:
-                self._paged = False
-                reason = "list restarted"
-            except RefusedError as error:
-                reason = str(error)
-                pause = error.answer.retry_after
-                if self._version is None and error.answer.status not in _PASSING:
-                    self._streams = False
-                    pause = 0.0
-                if self._failures >= PATIENCE:
-                    self._version = None
-            except RequestError as error:
-                reason = str(error)
-            except BrokenError as error:
-                self._streams = self._streams and self._version is not None
-                reason = str(error)
-            except TimeoutError:
-                self._streams = False
-                reason = "no end of the list in sight"
-            except Exception as error:  # the loop goes on, whatever is wrong with us
-                log.exception("watch failed", extra={"path": self._watch.path})
-                self._version = None
-                reason = repr(error)
+            except Exception as caught:  # the loop goes on, whatever is wrong
+                error = caught
+            if error is None and time.monotonic() - began >= 1:
+                self._failures = 0
+                continue
+            pause = self._learn(error)
             self._failures += 1
-            self._tell(reason)
+            self._tell(error)
             await asyncio.sleep(backoff(self._failures) if pause is None else pause)
 
-    def _tell(self, reason: str) -> None:
+    def _learn(self, error: Exception | None) -> float | None:
+        """Ask differently after what went wrong; how long to wait if that is settled."""
+        listing = self._version is None
+        match error:
+            case None | RequestError():
+                pass
+            case ExpiredError():
+                self._version = None
+                return None if self._failures else 0.0
+            case RestartedError():
+                self._paged = False
+            case BrokenError() | TimeoutError():
+                self._streams = self._streams and not listing
+            case RefusedError(answer=answer):
+                if listing and self._streams and answer.status not in _PASSING:
+                    self._streams = False
+                    return 0.0
+                if self._failures >= PATIENCE:
+                    self._version = None
+                return answer.retry_after
+            case _:
+                log.error("watch failed", exc_info=error, extra={"path": self._watch.path})
+                self._version = None
+        return None
+
+    def _tell(self, error: Exception | None) -> None:
         if self._failures in {1, 2, 4, 8} or self._failures % 16 == 0:
+            reason = "ended at once" if error is None else f"{type(error).__name__} {error}"
             log.info(
                 "watch interrupted",
                 extra={"path": self._watch.path, "reason": reason, "failures": self._failures},

@@ -173,7 +173,7 @@ def test_bookmarks_keep_a_quiet_watch_young(server: KubeServer, client: KubeClie
     def resumed_from() -> str:
         server.cut_watches()
         asked = server.seen("GET", "/pods", watch=True)
-        return asked[-1].query["resourceVersion"] if asked else ""
+        return asked[-1].query.get("resourceVersion", "") if asked else ""
 
     wait_until(lambda: resumed_from() == "101", what="a watch resumed from the bookmark")
     with server.forgetting():
@@ -207,6 +207,16 @@ def test_a_version_that_is_refused_for_long_is_given_up(
     server.cut_watches()
 
     world.until(lambda world: world.relists == 2)
+
+
+def test_a_selection_that_is_refused_is_not_asked_for_all_the_time(
+    server: KubeServer, client: KubeClient
+) -> None:
+    server.on("GET", times=10_000, status=400, reason="BadRequest")
+    watch = client.watch(PODS, label_selector="((")
+
+    assert watch.take(1) == []
+    assert 2 < len(server.requests) < 20
 
 
 def test_a_line_that_is_no_event_does_not_end_the_watch(
