@@ -22,7 +22,7 @@ from hekla.local.sweeps import Sweeper
 
 _BACKOFF_FIRST: Final = 1.0
 _BACKOFF_LONGEST: Final = 60.0
-_CONFIG_RETRY: Final = 2.0
+_CONFIG_RETRY: Final = 1.0
 _NO_IMAGES: Final = "the local cluster has no images: give the container a command"
 
 

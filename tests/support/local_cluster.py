@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -50,7 +51,12 @@ class LocalCluster:
         """Start it and wait until it serves."""
         words = [sys.executable, "-m", "hekla.local", f"--home={self.home}"]
         self._process = subprocess.Popen(
-            [*words, f"--port={self.port}", *self._flags], stdout=subprocess.PIPE, text=True
+            [*words, f"--port={self.port}", *self._flags],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={
+                key: value for key, value in os.environ.items() if not key.startswith("HEKLA_")
+            },
         )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
