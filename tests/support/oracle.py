@@ -431,7 +431,7 @@ class Oracle:
                 weights += weight
                 if used.get(name, 0) + wanted > have:
                     return 0
-                full += weight * ((used.get(name, 0) + wanted) * UNIT // have)
+                full += weight * int((used.get(name, 0) + wanted) / have * UNIT)
         return full // weights * 100 * self.rules.binpack if weights else 0
 
 

@@ -102,12 +102,23 @@ class Server:
                 for left in line.close():
                     text = f"queue {queue.name} has got all it may have"
                     session.refuse(left, Refusal("QueueOverused", text))
-            elif session.framework.job_ready(group):
-                again = not only_minimum and self._place_next(line, queue, group)
-                line.served(again=again)
-            else:
-                placed = place_minimum(session, queue, group)
-                line.served(again=placed and not only_minimum)
+                continue
+            try:
+                again = self._serve_one(line, queue, group)
+            except Exception as error:
+                session.quarantine(group, error)
+                again = False
+            line.served(again=again and not only_minimum)
+
+    def _serve_one(self, line: Line, queue: QueueState, group: GroupState) -> bool:
+        """Place the job's minimum, or its next pods.
+
+        Returns:
+            Whether there may be more to place.
+        """
+        if self._session.framework.job_ready(group):
+            return self._place_next(line, queue, group)
+        return place_minimum(self._session, queue, group)
 
     def _place_next(self, line: Line, queue: QueueState, group: GroupState) -> bool:
         """Place the job's next pods, as many as may follow each other.

@@ -26,16 +26,23 @@ class Enqueue:
         line = session.line(pending)
         while (turn := line.next()) is not None:
             queue, group = turn
-            refusal = _refusal(session, queue, group)
-            if refusal is not None:
-                session.refuse(group, refusal)
-            else:
-                group.phase = PodGroupPhase.INQUEUE
-                group.refusal = None
-                cluster.revise(group)
-                _promise(session, group)
-                session.framework.job_enqueued(group)
+            try:
+                _let_in(session, queue, group)
+            except Exception as error:
+                session.quarantine(group, error)
             line.served(again=False)
+
+
+def _let_in(session: Session, queue: QueueState, group: GroupState) -> None:
+    refusal = _refusal(session, queue, group)
+    if refusal is not None:
+        session.refuse(group, refusal)
+        return
+    group.phase = PodGroupPhase.INQUEUE
+    group.refusal = None
+    session.cluster.revise(group)
+    _promise(session, group)
+    session.framework.job_enqueued(group)
 
 
 def _refusal(session: Session, queue: QueueState, group: GroupState) -> Refusal | None:

@@ -247,7 +247,7 @@ class Cluster:
             state.status = Status.BINDING
             state.row = row
             state.node = self.assumed[state.pod.uid] = names[row]
-            self.occupancy.settle(state)
+        self.occupancy.settle(states)
         group.count_placed(klass, states)
         self.queues.get(group.group.queue).count(klass, len(states))
         self.revise(group)
@@ -280,7 +280,8 @@ class Cluster:
             klass = self._class_of(pod)
             self.classes.leave(state.klass)
             state.klass = klass
-        state.pod, state.status, state.node = pod, status, pod.node
+        state.become(pod)
+        state.status, state.node = status, pod.node
         self._confirm(state)
         self._add(state)
 
@@ -290,13 +291,15 @@ class Cluster:
             self.occupancy.set_releasing(state, releasing=status is Status.RELEASING)
         group = state.group
         if group is None:
-            state.pod, state.status = pod, status
+            state.become(pod)
+            state.status = status
             return
         used = state.status in ALLOCATED
         if used and status not in ALLOCATED:
             self._count_use(state, -1)
         group.count(state, state.status, -1)
-        state.pod, state.status = pod, status
+        state.become(pod)
+        state.status = status
         group.count(state, status, 1)
         if not used:
             self._count_use(state, 1)

@@ -6,26 +6,28 @@ for both, so that equal input gives equal placement.
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final, overload
+
+import numpy as np
 
 from services.scheduler.core.nodes import Ints
 
 SCORE_UNIT: Final = 1 << 20
 """One, in fixed point."""
 
-_COARSE_FROM: Final = 1 << 42
-_COARSE_SHIFT: Final = 8
 
-Amount = TypeVar("Amount", int, Ints)
+@overload
+def fraction(part: int, whole: int) -> int: ...
+@overload
+def fraction(part: Ints, whole: Ints) -> Ints: ...
+def fraction(part: int | Ints, whole: int | Ints) -> int | Ints:
+    """``part / whole`` in ``SCORE_UNIT``, rounded down; no sense where ``whole`` is zero.
 
-
-def fraction(part: Amount, whole: Amount) -> Amount:
-    """``part / whole`` in ``SCORE_UNIT``, rounded down; zero where ``whole`` is.
-
-    Neither may be below zero or above ``nodes.LARGEST``, ``part`` not above ``whole``.
+    Neither may be above ``nodes.LARGEST``: a double holds such integers exactly, IEEE 754
+    leaves one result for their quotient, and the unit is a power of two.
     """
-    # Amounts of 2**42 and more lose their last bits, else the product would overflow.
-    shift = (whole >= _COARSE_FROM) * _COARSE_SHIFT
-    divisor = whole >> shift
-    quotient: Amount = ((part >> shift) * SCORE_UNIT) // (divisor + (divisor == 0))
-    return quotient
+    if isinstance(part, int) and isinstance(whole, int):
+        return int(part / max(whole, 1) * SCORE_UNIT)
+    quotient = np.divide(part, np.maximum(whole, 1))
+    quotient *= SCORE_UNIT
+    return quotient.astype(np.int64)

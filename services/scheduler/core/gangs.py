@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from services.scheduler.core import search
 from services.scheduler.core.classes import PodClass
-from services.scheduler.core.groups import GroupState, PodKey, PodState, Refusal
+from services.scheduler.core.groups import GroupState, PodState, Refusal, by_key
 from services.scheduler.core.queues import QueueState
 from services.scheduler.core.session import Session, plus
 from services.scheduler.framework import share
@@ -47,13 +47,9 @@ def _parts(session: Session, group: GroupState) -> list[Part]:
     by_class: dict[PodClass, list[PodState]] = {}
     for state in session.framework.job_minimum(group):
         by_class.setdefault(state.klass, []).append(state)
-    parts = [Part(klass, sorted(states, key=_key)) for klass, states in by_class.items()]
+    parts = [Part(klass, by_key(states)) for klass, states in by_class.items()]
     order = session.framework.task_order
     return sorted(parts, key=lambda part: (order(part.klass), part.states[0].key))
-
-
-def _key(state: PodState) -> PodKey:
-    return state.key
 
 
 def _over_quota(session: Session, queue: QueueState, parts: list[Part]) -> Refusal | None:

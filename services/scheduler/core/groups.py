@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from hekla.domain.phases import PodGroupPhase
@@ -13,16 +14,19 @@ from services.scheduler.core.status import READY, VALID, Status
 
 NO_INDEX: Final = 1 << 62
 
+_INDEX: Final = attrgetter("index")
+_KEY: Final = attrgetter("key")
+
 PodKey = tuple[int, datetime, str, str]
 
 
 class PodState:
     """One pod: its object, its class and where it stands."""
 
-    __slots__ = ("group", "klass", "node", "pod", "reported", "row", "status")
+    __slots__ = ("group", "index", "klass", "node", "pod", "reported", "row", "status")
 
     def __init__(self, pod: Pod, klass: PodClass, status: Status) -> None:
-        self.pod = pod
+        self.become(pod)
         self.klass = klass
         self.status = status
         self.node = pod.node
@@ -38,8 +42,19 @@ class PodState:
     def key(self) -> PodKey:
         """Orders the pods of one priority: by index, those without one last, then by age."""
         pod = self.pod
-        index = NO_INDEX if pod.index is None else pod.index
-        return (index, pod.created, pod.name, pod.uid)
+        return (self.index, pod.created, pod.name, pod.uid)
+
+    def become(self, pod: Pod) -> None:
+        """Take the pod's object as it is now."""
+        self.pod = pod
+        self.index = NO_INDEX if pod.index is None else pod.index
+
+
+def by_key(states: list[PodState]) -> list[PodState]:
+    """``states`` by their keys."""
+    if len({state.index for state in states}) == len(states):
+        return sorted(states, key=_INDEX)
+    return sorted(states, key=_KEY)
 
 
 class Hold(NamedTuple):
@@ -196,14 +211,18 @@ class GroupState:
 
     def count_placed(self, klass: PodClass, states: Sequence[PodState]) -> None:
         """Pending members of one class were given a node."""
+        by_task: dict[str, list[PodState]] = {}
         for state in states:
-            pod = state.pod
-            del self.pending[pod.task, klass][pod.uid]
-            counts = self.tasks[pod.task]
-            counts[Status.PENDING] -= 1
-            counts[Status.BINDING] += 1
-        for key in [key for key, states in self.pending.items() if not states]:
-            del self.pending[key]
+            by_task.setdefault(state.pod.task, []).append(state)
+        for task, placed in by_task.items():
+            bucket = self.pending[task, klass]
+            if len(placed) == len(bucket):
+                del self.pending[task, klass]
+            else:
+                for state in placed:
+                    del bucket[state.pod.uid]
+            self.tasks[task][Status.PENDING] -= len(placed)
+            self.tasks[task][Status.BINDING] += len(placed)
         self.counts[Status.PENDING] -= len(states)
         self.counts[Status.BINDING] += len(states)
         self.tried_anew()

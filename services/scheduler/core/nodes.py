@@ -6,7 +6,7 @@ a node as long as the node is known; rows are never moved.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -62,7 +62,7 @@ class NodeTable:
         """How many entries were cut from the front of ``journal``."""
         self._free: list[int] = []
         self._order: Rows | None = None
-        self._label_masks: dict[tuple[str, str], Mask] = {}
+        self._masks: dict[tuple[str, ...], Mask] = {}
         self._taint_rows: dict[tuple[Taint, ...], list[int]] | None = None
 
     def upsert(self, node: Node) -> int | None:
@@ -127,25 +127,15 @@ class NodeTable:
 
     def labelled(self, key: str, value: str) -> Mask:
         """Which rows' nodes carry the label: shape ``(rows,)``."""
-        mask = self._label_masks.get((key, value))
-        if mask is None:
-            mask = self.where(node.labels.get(key) == value for node in self._known())
-            self._label_masks[key, value] = mask
-        return mask
-
-    def where(self, answers: Iterable[bool]) -> Mask:
-        """Answers given for ``_known`` nodes in order, by row: shape ``(rows,)``."""
-        mask = np.zeros(len(self.nodes), np.bool_)
-        mask[list(self.rows.values())] = list(answers)
-        return mask
+        return self._mask((key, value), lambda node: node.labels.get(key) == value)
 
     def unschedulable(self) -> Mask:
         """Which rows' nodes are cordoned: shape ``(rows,)``."""
-        return self.where(node.unschedulable for node in self._known())
+        return self._mask(("unschedulable",), lambda node: node.unschedulable)
 
     def unready(self) -> Mask:
         """Which rows' nodes are not ready: shape ``(rows,)``."""
-        return self.where(not node.ready for node in self._known())
+        return self._mask(("unready",), lambda node: not node.ready)
 
     def tainted(self) -> Mapping[tuple[Taint, ...], list[int]]:
         """Rows by the set of taints their nodes have, where they have any."""
@@ -158,12 +148,16 @@ class NodeTable:
                     self._taint_rows.setdefault(node.taints, []).append(row)
         return self._taint_rows
 
-    def _known(self) -> Iterable[Node]:
-        return (node for row in self.rows.values() if (node := self.nodes[row]) is not None)
+    def _mask(self, key: tuple[str, ...], holds: Callable[[Node], bool]) -> Mask:
+        mask = self._masks.get(key)
+        if mask is None:
+            answers = [node is not None and holds(node) for node in self.nodes]
+            mask = self._masks[key] = np.array(answers, np.bool_)
+        return mask
 
     def _facts_changed(self, *, order: bool = False) -> None:
         self.epoch += 1
-        self._label_masks.clear()
+        self._masks.clear()
         self._taint_rows = None
         if order:
             self._order = None

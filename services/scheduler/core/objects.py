@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from hekla.domain import names
 from hekla.domain.phases import PodGroupPhase, PodPhase, QueueState
@@ -207,8 +207,7 @@ class PriorityClass:
     global_default: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(NamedTuple):
     """Decision: this pod goes onto this node."""
 
     pod_uid: str
@@ -239,6 +238,13 @@ class PodReport:
     message: str
 
 
+class Failure(NamedTuple):
+    """A group on which no decision could be made, for it made the code fail."""
+
+    uid: str
+    error: Exception
+
+
 @dataclass(frozen=True, slots=True)
 class Decisions:
     """What one session decided. Empty when nothing changed."""
@@ -249,3 +255,5 @@ class Decisions:
     pod_reports: list[PodReport] = field(default_factory=list)
     waiting: dict[str, str] = field(default_factory=dict)
     """Why each group that was tried in vain waits, by group uid."""
+    failures: list[Failure] = field(default_factory=list)
+    """Groups that were left out for a fault of ours; the shell logs them."""

@@ -63,9 +63,13 @@ class Occupancy:
         state.row = self.nodes.rows.get(state.node, -1)
         self._count(state, 1)
 
-    def settle(self, state: PodState) -> None:
-        """As ``put``, where a session has already counted the pod."""
-        self._placed.setdefault(state.node, {})[state.pod.uid] = state
+    def settle(self, states: Iterable[PodState]) -> None:
+        """As ``put``, where a session has already counted the pods."""
+        for state in states:
+            placed = self._placed.get(state.node)
+            if placed is None:
+                placed = self._placed[state.node] = {}
+            placed[state.pod.uid] = state
 
     def take(self, state: PodState) -> None:
         """A pod no longer takes room on its node."""

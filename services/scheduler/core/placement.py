@@ -59,7 +59,8 @@ class Parts(NamedTuple):
 class Candidates:
     """What is known of one class: where it may go, how often, and how well that is."""
 
-    def __init__(self, nodes: NodeTable, parts: Parts, rows: Rows) -> None:
+    def __init__(self, klass: PodClass, nodes: NodeTable, parts: Parts, rows: Rows) -> None:
+        self.klass = klass
         self.parts = parts
         self.one_at_a_time = bool(parts.other_filters or parts.other_scorers)
         """Something must be asked again after every pod of the class."""
@@ -76,6 +77,44 @@ class Candidates:
         self.position: Rows = np.full(len(nodes.nodes), -1, np.intp)
         """Where in ``rows`` a row is; -1 where it is not."""
         self.position[rows] = np.arange(len(rows))
+
+
+class Front(NamedTuple):
+    """Nodes that take a copy, the one whose first copy is worth most first, then by name."""
+
+    positions: Rows
+    scores: Ints
+    copies: Ints
+
+    def covering(self, wanted: int, depth: int) -> int:
+        """How many of the first nodes take ``wanted`` copies, none more than ``depth``."""
+        reach = np.cumsum(np.minimum(self.copies, depth))
+        return min(int(np.searchsorted(reach, wanted)) + 1, len(self.positions))
+
+    def rivals(self, nodes: int, least: int, last: int) -> int:
+        """How many of the first nodes must be looked at, ``nodes`` of them being known.
+
+        Those whose first copy is worth more than ``least``, or as much on a node that comes
+        before the position ``last``.
+        """
+        rest = -self.scores[nodes:]
+        if least == NOWHERE:
+            return len(self.positions)
+        better = int(np.searchsorted(rest, -least, side="left"))
+        equal = int(np.searchsorted(rest, -least, side="right"))
+        tied = self.positions[nodes + better : nodes + equal]
+        return nodes + better + int(np.searchsorted(tied, last))
+
+
+class Choice(NamedTuple):
+    """A choice of copies, and whether it can still change."""
+
+    positions: Rows
+    nodes: int
+    """How many nodes must be looked at."""
+    too_shallow: bool
+    """Deeper copies of these nodes must be looked at."""
+    final: bool
 
 
 class Placer:
@@ -105,14 +144,14 @@ class Placer:
         """
         found = self.candidates(klass)
         if found.one_at_a_time:
-            return self._place_singly(klass, found, pods)
+            return self._place_singly(found, pods)
         if not len(found.rows):
             return []
         if pods == 1:
             best = int(found.scores.argmax())
             rows = [] if found.scores[best] == NOWHERE else [int(found.rows[best])]
         else:
-            rows = found.rows[self._take(klass, found, pods)].tolist()
+            rows = found.rows[self._take(found, pods)].tolist()
         self.transaction.put(klass, rows)
         return rows
 
@@ -125,14 +164,14 @@ class Placer:
             self._classes.keep(klass, found)
         now = nodes.journal_start + len(nodes.journal)
         if found.seen < nodes.journal_start:
-            self._look(klass, found, None)
+            self._look(found, None)
         elif found.seen < now:
             changed = nodes.journal[found.seen - nodes.journal_start :]
             if len(changed) * _MOSTLY > len(found.rows):
-                self._look(klass, found, None)
+                self._look(found, None)
             else:
-                positions = np.unique(found.position[changed])
-                self._look(klass, found, positions[positions >= 0])
+                positions = found.position[changed]
+                self._look(found, positions[positions >= 0])
         found.seen = now
         return found
 
@@ -144,15 +183,15 @@ class Placer:
         parts = Parts.of(self.framework, klass)
         for each in parts.static_filters:
             rows = rows[each.copies(klass, Load(nodes, rows)) > 0]
-        found = Candidates(nodes, parts, rows)
+        found = Candidates(klass, nodes, parts, rows)
         for scorer in parts.static_scorers:
             found.static_scores += scorer.score(klass, Load(nodes, rows))
         return found
 
-    def _look(self, klass: PodClass, found: Candidates, at: Rows | None) -> None:
+    def _look(self, found: Candidates, at: Rows | None) -> None:
         """Work out copies and scores anew at some positions, or at all."""
         rows = found.rows if at is None else found.rows[at]
-        load = Load(self.nodes, rows)
+        klass, load = found.klass, Load(self.nodes, rows)
         copies: Ints = np.full(len(rows), UNLIMITED, np.int64)
         for each in found.parts.row_filters:
             copies = np.minimum(copies, each.copies(klass, load))
@@ -165,7 +204,7 @@ class Placer:
         else:
             found.copies[at], found.scores[at] = copies, scores
 
-    def _take(self, klass: PodClass, found: Candidates, pods: int) -> Rows:
+    def _take(self, found: Candidates, pods: int) -> Rows:
         """Positions in ``found.rows`` that pods placed one at a time would take, in order."""
         open_to_it = np.flatnonzero(found.copies > 0)
         copies = np.minimum(found.copies[open_to_it], pods)
@@ -174,50 +213,65 @@ class Placer:
             return open_to_it[:0]
         # Best first copy first; a stable sort leaves equal ones in order of name.
         order = np.argsort(-found.scores[open_to_it], kind="stable")
-        positions, copies = open_to_it[order], copies[order]
-        falling = -found.scores[positions]
-        deepest = int(copies.max())
-        depth = min(_FIRST_DEPTH, deepest)
-        while True:
-            reach = np.cumsum(np.minimum(copies, depth))
-            nodes = min(int(np.searchsorted(reach, wanted)) + 1, len(positions))
-            while True:
-                worth = self._worth(klass, found, positions[:nodes], copies[:nodes], depth)
-                least = _nth_largest(worth, wanted)
-                # Whose first copy is worth as much may hold copies among the wanted.
-                rivals = len(positions)
-                if least != NOWHERE:
-                    rivals = int(np.searchsorted(falling, -least, side="right"))
-                if rivals <= nodes or nodes == len(positions):
-                    break
-                nodes = rivals
-            cut_off = (copies[:nodes] > depth) & (worth[:, -1] >= least)
-            if not cut_off.any():
-                break
-            depth = min(depth * _DEEPER, deepest)
-        by_name = np.argsort(positions[:nodes], kind="stable")
-        flat = worth[by_name].ravel()
-        owner = np.repeat(positions[:nodes][by_name], depth)
-        in_play = np.flatnonzero((flat >= least) & (flat != NOWHERE))
-        best = np.argsort(-flat[in_play], kind="stable")[:wanted]
-        return owner[in_play[best]]
+        front = Front(open_to_it[order], found.scores[open_to_it[order]], copies[order])
+        # Where scores rise as a node fills, few nodes to their full depth settle it at once.
+        depth = deepest = int(copies.max())
+        nodes = front.covering(wanted, depth)
+        choice = self._choose(found, front, nodes, depth, wanted)
+        if not choice.final:
+            depth = min(_FIRST_DEPTH, deepest)
+            nodes = front.covering(wanted, depth)
+        while not choice.final:
+            choice = self._choose(found, front, nodes, depth, wanted)
+            nodes = choice.nodes
+            if choice.too_shallow:
+                depth = min(depth * _DEEPER, deepest)
+        return choice.positions
 
-    def _worth(
-        self, klass: PodClass, found: Candidates, at: Rows, copies: Ints, depth: int
-    ) -> Ints:
+    def _choose(
+        self,
+        found: Candidates,
+        front: Front,
+        nodes: int,
+        depth: int,
+        wanted: int,
+    ) -> Choice:
+        """The best copies among the first ``depth`` of the first ``nodes`` in ``front``."""
+        by_name = np.argsort(front.positions[:nodes], kind="stable")
+        positions, copies = front.positions[by_name], front.copies[by_name]
+        worth = self._worth(found, positions, copies, depth)
+        flat = worth.ravel()
+        least = _nth_largest(flat, wanted)
+        in_play = np.flatnonzero((flat >= least) & (flat != NOWHERE))
+        best = in_play[np.argsort(-flat[in_play], kind="stable")[:wanted]]
+        chosen = positions[best // depth]
+        if len(chosen) < wanted:
+            last = len(found.rows)
+            least = NOWHERE
+        else:
+            last = int(chosen[-1])
+        # A copy left out must be worth less than the last one chosen, or come after it.
+        deeper = copies > depth
+        ahead = (worth[:, -1] > least) | ((worth[:, -1] == least) & (positions < last))
+        rivals = front.rivals(nodes, least, last)
+        too_shallow = bool((deeper & ahead).any())
+        return Choice(chosen, rivals, too_shallow, rivals == nodes and not too_shallow)
+
+    def _worth(self, found: Candidates, at: Rows, copies: Ints, depth: int) -> Ints:
         """The running minimum of ``S`` for the first ``depth`` copies at some positions."""
         nth = np.arange(depth, dtype=np.int64)
-        added = {column: nth * amount for column, amount in klass.columns}
+        added = {column: nth * amount for column, amount in found.klass.columns}
         load = Load(self.nodes, found.rows[at], added)
         scores = np.repeat(found.static_scores[at][:, None], depth, axis=1)
         for scorer in found.parts.row_scorers:
-            scores += scorer.score(klass, load)
+            scores += scorer.score(found.klass, load)
         worth: Ints = np.minimum.accumulate(scores, axis=1)
         worth[nth >= copies[:, None]] = NOWHERE
         return worth
 
-    def _place_singly(self, klass: PodClass, found: Candidates, pods: int) -> list[int]:
+    def _place_singly(self, found: Candidates, pods: int) -> list[int]:
         placed: list[int] = []
+        klass = found.klass
         for _ in range(pods):
             self.candidates(klass)
             load = Load(self.nodes, found.rows)
@@ -242,4 +296,4 @@ def _kind(part: Filter | Scorer) -> str:
 def _nth_largest(worth: Ints, nth: int) -> int:
     if worth.size < nth:
         return NOWHERE
-    return int(np.partition(worth, worth.size - nth, axis=None)[worth.size - nth])
+    return int(np.partition(worth, worth.size - nth)[worth.size - nth])

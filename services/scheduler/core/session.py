@@ -15,7 +15,7 @@ from services.scheduler.core.cluster import Cluster
 from services.scheduler.core.explain import Explainer
 from services.scheduler.core.groups import GroupState, PodState, Refusal
 from services.scheduler.core.line import Line, last_true
-from services.scheduler.core.objects import Bind, Decisions
+from services.scheduler.core.objects import Bind, Decisions, Failure
 from services.scheduler.core.placement import Placer
 from services.scheduler.core.queues import QueueState
 from services.scheduler.core.reports import NOT_ENOUGH_RESOURCES, Reporter
@@ -53,11 +53,8 @@ class Session:
         if cluster.waiting:
             cluster.queues.add_up(cluster.nodes.columns)
             self.framework.opened(cluster)
-            try:
-                for action in self.framework.actions:
-                    action.run(self)
-            finally:
-                self.transaction.undo(0)
+            for action in self.framework.actions:
+                action.run(self)
         Reporter(cluster, self.framework, self.now, self.uid).report(self.decisions)
         return self.decisions
 
@@ -114,7 +111,7 @@ class Session:
         for above in self.cluster.queues.line(self.cluster.queues.get(group.group.queue)):
             for column, amount in states[0].klass.columns:
                 above.allocated[column] += len(states) * amount
-        self.decisions.binds.extend(Bind(state.pod.uid, state.node) for state in states)
+        self.decisions.binds.extend([Bind(state.pod.uid, state.node) for state in states])
 
     def no_room(self, group: GroupState, klass: PodClass) -> Refusal:
         """No node takes another pod of the class."""
@@ -147,6 +144,12 @@ class Session:
         group.refused_at = self.cluster.room if refusal.proven else -1
         self.cluster.changed[group.uid] = group
         self.decisions.waiting[group.uid] = refusal.message
+
+    def quarantine(self, group: GroupState, error: Exception) -> None:
+        """Deciding on a group failed: leave it out, so that the others are served."""
+        self.transaction.undo(0)
+        self.decisions.failures.append(Failure(group.uid, error))
+        self.refuse(group, Refusal("InternalError", f"{type(error).__name__}: {error}"))
 
     def _let_go_of_old_holds(self) -> None:
         for group in list(self.cluster.holding.values()):

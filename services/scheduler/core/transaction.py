@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -43,11 +44,8 @@ class Transaction:
         """Count a pod of the class onto each of ``rows``; a row may come repeatedly."""
         if not rows:
             return
-        if len(rows) == 1:
-            step = _Put(klass, rows, (1,))
-        else:
-            each, copies = np.unique(np.array(rows, np.intp), return_counts=True)
-            step = _Put(klass, each.tolist(), copies.tolist())
+        counts = Counter(rows)
+        step = _Put(klass, list(counts), list(counts.values()))
         self._count(step, 1)
         self._log.append(step)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from services.scheduler.arguments import Arguments
 from services.scheduler.core.classes import PodClass
-from services.scheduler.core.fixed_point import Amount, fraction
+from services.scheduler.core.fixed_point import fraction
 from services.scheduler.core.load import Load
 from services.scheduler.core.nodes import Ints, Mask
 from services.scheduler.core.scopes import ROW
@@ -56,18 +56,9 @@ class Binpack:
         fits: Mask = np.ones(1, np.bool_)
         for column, weight in weighed:
             used, have = load.used(column), load.allocatable(column)
-            full = full + weight * fullness(used, amounts[column], have)
-            fits = fits & (used + amounts[column] <= have)
-        return combined(full, sum(weight for _, weight in weighed), self.weight) * fits
-
-
-def fullness(used: Amount, request: int, have: Amount) -> Amount:
-    """How full a resource would be with the request, in ``SCORE_UNIT``."""
-    return fraction(used + request, have)
-
-
-def combined(full: Amount, weights: int, weight: int) -> Amount:
-    """The score that a sum of weighed fullness gives."""
-    if not weights:
-        return full * 0
-    return full // weights * (_PERCENT * weight)
+            would_be = used + amounts[column]
+            full = full + weight * fraction(would_be, have)
+            fits = fits & (would_be <= have)
+        weights = sum(weight for _, weight in weighed)
+        score: Ints = full // max(weights, 1) * (_PERCENT * self.weight) * fits
+        return score
