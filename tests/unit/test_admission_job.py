@@ -373,6 +373,22 @@ def test_a_job_that_gets_a_service_needs_a_name_for_one(plugin: str) -> None:
             "must not have both",
         ),
         (
+            make_job(
+                "j",
+                make_task(
+                    partition_policy=PartitionPolicySpec(
+                        total_partitions=1,
+                        partition_size=1,
+                        network_topology=NetworkTopologySpec(
+                            highest_tier_allowed=0, highest_tier_name="a"
+                        ),
+                    )
+                ),
+            ),
+            "spec.tasks[0].partitionPolicy.networkTopology",
+            "must not have both",
+        ),
+        (
             make_job(volumes=[VolumeSpec(mount_path="/a"), VolumeSpec(mount_path="/a")]),
             "spec.volumes[1].mountPath",
             "is the path of spec.volumes[0] too",
@@ -500,6 +516,10 @@ def test_a_queue_without_a_state_yet_is_open() -> None:
 
 # ---- warnings ---------------------------------------------------------------------------
 
+WHOLE_CORES = pod_template(
+    containers=[{"name": "c", "image": "i", "resources": {"limits": {"cpu": 1}}}]
+)
+
 
 @pytest.mark.parametrize(
     ("job", "field"),
@@ -528,6 +548,14 @@ def test_a_queue_without_a_state_yet_is_open() -> None:
         (
             make_job(policies=[make_policy("RestartPartition", event="PodFailed")]),
             "spec.policies[0].action",
+        ),
+        (
+            make_job("j", make_task(policies=[make_policy(event="PodPending")])),
+            "spec.tasks[0].policies[0]",
+        ),
+        (
+            make_job("j", make_task(template=WHOLE_CORES, topology_policy="restricted")),
+            "spec.tasks[0].topologyPolicy",
         ),
     ],
 )

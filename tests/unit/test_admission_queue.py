@@ -198,6 +198,12 @@ def test_an_update_that_leaves_the_parent_alone_does_not_ask_for_it() -> None:
     assert "spec.parent" in updated(make_queue("q", parent="gone too"), old)
 
 
+def test_an_update_is_held_to_the_rules_of_amounts() -> None:
+    queue = make_queue("q", deserved={"cpu": "2"}, capability={"cpu": "1"})
+
+    assert list(updated(queue, make_queue("q"))) == ["spec.deserved.cpu"]
+
+
 def test_a_queue_that_is_closing_may_be_changed() -> None:
     assert updated(make_queue("q", "Closing", weight=5), make_queue("q", "Closing")) == {}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from hekla.api import bounds, decode
-from hekla.api.fields import Model
+from hekla.api.fields import Bound, Model, Timestamp
 from hekla.api.job import Job
 from hekla.api.plain import MOST_VALUES
 from hekla.api.pod_group import PodGroup
@@ -441,6 +441,18 @@ def test_an_empty_queue_passes_until_its_bounds_are_checked() -> None:
     found = decode.read(job_manifest(queue="", tasks=[task(name="")]))
 
     assert [violation.path for violation in bounds.violations(found)] == ["spec.queue"]
+
+
+class Inner(Model):
+    at: Annotated[Timestamp | None, Bound(required=True)] = None
+
+
+@pytest.mark.parametrize(("at", "message"), [(None, "is required"), ("now", "must be a time")])
+def test_every_bound_of_a_field_counts(at: str | None, message: str) -> None:
+    [found] = bounds.violations(Inner(at=at), "x")
+
+    assert found.path == "x.at"
+    assert message in found.message
 
 
 def cyclic() -> dict[str, Any]:
