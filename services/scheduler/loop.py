@@ -23,6 +23,7 @@ from services.scheduler.cache import Cache
 from services.scheduler.campaign import LEASE, Campaign
 from services.scheduler.config import SchedulerConfig
 from services.scheduler.core.objects import Bind, Decisions
+from services.scheduler.core.reports import UNSCHEDULABLE
 from services.scheduler.core.session import Session
 from services.scheduler.events import (
     Batch,
@@ -107,6 +108,8 @@ class Scheduler:
         """How often binds of a pod were refused, by pod uid."""
         self._given_up: list[tuple[float, str]] = []
         """When to forget where refused pods were assumed: till then their room is kept."""
+        self._reasons: dict[str, str] = {}
+        """The reason that a group's pods were last told, by group uid."""
         self.term: Term | None = None
         self.figures = Figures()
 
@@ -251,6 +254,7 @@ class Scheduler:
         self._conditions.end()
         self._given_up.clear()
         self._failures.clear()
+        self._reasons.clear()
         self._cache.follow()
         self._campaign.step_down(term.epoch)
         self.figures.leading = False
@@ -311,6 +315,8 @@ class Scheduler:
             self._binder.submit([self._record(bind) for bind in decisions.binds])
         for report in decisions.pod_reports:
             self._tell_pod(report.pod_uid, report.reason, report.message)
+        for group in decisions.reports:
+            self._tell_pods_again(group.uid)
 
     def _record(self, bind: Bind) -> BindRecord:
         state = self._cache.cluster.pods[bind.pod_uid]
@@ -323,6 +329,23 @@ class Scheduler:
             node=bind.node,
             request=dict(pod.spec.request),
         )
+
+    def _tell_pods_again(self, group_uid: str) -> None:
+        """Tell a group's pods when they wait for another reason than the one they know."""
+        groups = self._cache.cluster.groups
+        if len(self._reasons) > len(groups):
+            self._reasons = {uid: it for uid, it in self._reasons.items() if uid in groups}
+        group = groups.get(group_uid)
+        refusal = None if group is None else group.refusal
+        if group is None or refusal is None:
+            self._reasons.pop(group_uid, None)
+            return
+        if self._reasons.get(group_uid) == refusal.reason:
+            return
+        self._reasons[group_uid] = refusal.reason
+        for states in group.pending.values():
+            for uid in states:
+                self._tell_pod(uid, UNSCHEDULABLE, refusal.message)
 
     def _tell_pod(self, uid: str, reason: str, message: str) -> None:
         seen = self._cache.unplaced.get(uid)

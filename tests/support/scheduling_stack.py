@@ -1,0 +1,330 @@
+"""Schedulers as processes, and what they need around them: pod groups by gRPC, a cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from hekla.api.pod_group import PodGroupSpec
+from hekla.domain import names, resources
+from hekla.domain.names import Key
+from hekla.lifecycle import repeating
+from hekla.rpc.channel import connect
+from hekla.rpc.server import serving
+from hekla.store import pod_groups, queues
+from hekla.store.database import Database
+from hekla.store.hub import Hub
+from hekla.store.pod_groups import StoredGroup
+from hekla.v1 import (
+    pod_group_service_pb2_grpc,
+    queue_service_pb2_grpc,
+    scheduler_service_pb2 as messages,
+    scheduler_service_pb2_grpc,
+)
+from services.controller.clients import Admission
+from services.controller.pod_group_calls import PodGroupCalls
+from services.controller.queue_calls import QueueCalls
+from services.controller.queue_counts import QueueCounts
+from services.controller.servicers.pod_groups import PodGroupServicer
+from services.controller.servicers.queues import QueueServicer
+from tests.integration.test_rpc_probes import ask
+from tests.support.local_cluster import LocalCluster, Object
+from tests.support.waiting import wait_until
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+class Controller:
+    """The controller's pod groups and queues over a real store; it can be away for a while."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.address = ""
+        self._running: ExitStack | None = None
+
+    def start(self) -> Controller:
+        """Serve, where it served before."""
+        hub = Hub(self.database, {pod_groups.KIND: pod_groups.load, queues.KIND: queues.load})
+        admission = Admission("127.0.0.1:1")
+
+        def register(server: grpc.Server) -> None:
+            pod_group_service_pb2_grpc.add_PodGroupServiceServicer_to_server(
+                PodGroupServicer(PodGroupCalls(self.database), hub), server
+            )
+            calls = QueueCalls(self.database, admission, QueueCounts(self.database))
+            queue_service_pb2_grpc.add_QueueServiceServicer_to_server(
+                QueueServicer(calls, hub), server
+            )
+
+        with ExitStack() as starting:
+            starting.callback(admission.close)
+            starting.enter_context(
+                repeating("feed", hub.read_once, idle=timedelta(milliseconds=10))
+            )
+            server = starting.enter_context(
+                serving(
+                    register,
+                    listen=self.address or "127.0.0.1:0",
+                    threads=8,
+                    services=["hekla.v1.PodGroupService", "hekla.v1.QueueService"],
+                )
+            )
+            starting.callback(hub.stop)
+            self.address = server.address
+            self._running = starting.pop_all()
+        return self
+
+    def stop(self) -> None:
+        """Be away."""
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+
+class Scheduler:
+    """One scheduler process, with its I/O child, in a process group of its own."""
+
+    def __init__(self, log: Path, running: subprocess.Popen[bytes]) -> None:
+        self._log = log
+        self.running = running
+
+    def lines(self, message: str) -> list[dict[str, Any]]:
+        """What it has logged under that message so far."""
+        whole = self._log.read_text().rpartition("\n")[0]
+        # gRPC's own lines are no JSON.
+        lines = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
+        return [line for line in lines if line["message"] == message]
+
+    def text(self) -> str:
+        """All it has logged."""
+        return self._log.read_text()
+
+    @property
+    def address(self) -> str:
+        return self._where("listen")
+
+    def _where(self, which: str) -> str:
+        [serving_line] = wait_until(lambda: self.lines("serving"), what="it to serve")
+        return str(serving_line[which])
+
+    @property
+    def http(self) -> str:
+        return self._where("http_listen")
+
+    def probe(self, path: str) -> int:
+        return ask(self.http, path)[0]
+
+    def status(self) -> messages.GetStatusResponse:
+        with connect(self.address) as channel:
+            stub = scheduler_service_pb2_grpc.SchedulerServiceStub(channel)
+            return stub.GetStatus(messages.GetStatusRequest(), timeout=10)
+
+    def leads(self) -> bool:
+        """Whether it leads, by its log."""
+        return len(self.lines("leading")) > len(self.lines("leading no more"))
+
+    def wait_ready(self) -> Scheduler:
+        wait_until(lambda: self.probe("/readyz") == 200, timeout=20, what="it to be ready")
+        return self
+
+    def wait_to_lead(self) -> Scheduler:
+        wait_until(self.leads, timeout=20, what="it to lead")
+        return self
+
+    def stop_main(self) -> None:
+        """SIGSTOP the main process alone."""
+        self.running.send_signal(signal.SIGSTOP)
+
+    def stop_all(self) -> None:
+        """SIGSTOP the main process and its I/O child at once."""
+        os.killpg(self.running.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        os.killpg(self.running.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """SIGKILL; the I/O child goes with it."""
+        self.running.kill()
+        self.running.wait()
+
+    def end(self) -> int:
+        """SIGTERM, and its exit code."""
+        self.running.send_signal(signal.SIGTERM)
+        return self.running.wait(20)
+
+
+class Stack:
+    """Everything around schedulers."""
+
+    def __init__(
+        self, folder: Path, url: str, cluster: LocalCluster, controller: Controller
+    ) -> None:
+        self._folder = folder
+        self._url = url
+        self._numbers = 0
+        self._schedulers: list[Scheduler] = []
+        self.cluster = cluster
+        self.controller = controller
+
+    def scheduler(self, **environment: str) -> Scheduler:
+        """Start one more scheduler."""
+        self._numbers += 1
+        log = self._folder / f"scheduler-{self._numbers}.log"
+        with log.open("wb") as stderr:
+            running = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "services.scheduler",
+                    "--listen=127.0.0.1:0",
+                    "--http-listen=127.0.0.1:0",
+                    f"--controller={self.controller.address}",
+                ],
+                stderr=stderr,
+                start_new_session=True,
+                env={
+                    "PATH": os.environ["PATH"],
+                    "HEKLA_DATABASE_URL": self._url,
+                    "KUBECONFIG": str(self.cluster.kubeconfig),
+                    **environment,
+                },
+            )
+        scheduler = Scheduler(log, running)
+        self._schedulers.append(scheduler)
+        return scheduler
+
+    def end_schedulers(self) -> None:
+        """Kill every scheduler that still runs."""
+        for scheduler in self._schedulers:
+            with suppress(ProcessLookupError):
+                os.killpg(scheduler.running.pid, signal.SIGKILL)
+            scheduler.running.wait()
+        self._schedulers.clear()
+
+    def group(self, name: str, minimum: int, *, queue: str = "default") -> StoredGroup:
+        """Store a pod group."""
+        spec = PodGroupSpec(min_member=minimum, queue=queue)
+        with self.controller.database.transaction() as session:
+            return pod_groups.make(
+                session, Key("default", name), spec, job=None, labels={}, annotations={}
+            )
+
+    def phase(self, name: str) -> str:
+        """The phase of a group, as it is stored."""
+        with self.controller.database.transaction() as session:
+            return pod_groups.get(session, Key("default", name)).phase.value
+
+    def pods(
+        self, group: StoredGroup, count: int, *, cpu: str = "1", lasts: str = "1h"
+    ) -> None:
+        """Make pods of a group."""
+        for index in range(count):
+            self.cluster.make(PODS, pod(group, index, cpu=cpu, lasts=lasts))
+
+    def gang(self, name: str, size: int, *, cpu: str = "1", lasts: str = "1h") -> StoredGroup:
+        """A group that needs all its pods, and those."""
+        group = self.group(name, size)
+        self.pods(group, size, cpu=cpu, lasts=lasts)
+        return group
+
+    def delete(self, group: StoredGroup) -> None:
+        """Delete a group's pods and the group."""
+        for it in self.all_pods(group.group.metadata.name):
+            answer = self.cluster.call("DELETE", f"{PODS}/{it['metadata']['name']}")
+            assert answer.code == 200, answer.body
+        with self.controller.database.transaction() as session:
+            pod_groups.remove(session, group.uid)
+
+    def all_pods(self, group: str = "") -> Sequence[Object]:
+        """Every pod, or a group's."""
+        items = self.cluster.get("/api/v1/pods")["items"]
+        return [it for it in items if group in ("", _group(it))]
+
+    def bound(self, group: str = "") -> Sequence[Object]:
+        """Pods that have a node."""
+        return [it for it in self.all_pods(group) if it["spec"].get("nodeName")]
+
+    def wait_bound(self, group: str, count: int, *, timeout: float = 15) -> None:
+        wait_until(
+            lambda: len(self.bound(group)) == count,
+            timeout=timeout,
+            what=f"{count} pods of {group} to be bound",
+        )
+
+    def overfull(self) -> dict[str, str]:
+        """Nodes that were given more than they have, with what is too much."""
+        found = {}
+        for node in self.cluster.get("/api/v1/nodes")["items"]:
+            name = node["metadata"]["name"]
+            has = resources.parse_list(node["status"]["allocatable"])
+            used: Counter[str] = Counter()
+            for it in self.bound():
+                # A kubelet refuses what it has no room for: such a pod counts too.
+                rejected = str(it["status"].get("reason", "")).startswith("OutOf")
+                over = it["status"].get("phase") in {"Succeeded", "Failed"} and not rejected
+                if it["spec"]["nodeName"] == name and not over:
+                    used.update(resources.pod_request(it) | {"pods": 1})
+            beyond = {key: n for key, n in used.items() if n > has.get(key, 0)}
+            if beyond:
+                found[name] = str(beyond)
+        return found
+
+
+def _group(item: Object) -> str:
+    annotations: dict[str, str] = item["metadata"].get("annotations") or {}
+    return annotations.get(names.GROUP_NAME, "")
+
+
+def pod(group: StoredGroup, index: int, *, cpu: str = "1", lasts: str = "1h") -> Object:
+    """A pod as the controller makes it, as far as the scheduler looks."""
+    name = group.group.metadata.name
+    return {
+        "metadata": {
+            "name": f"{name}-{index}",
+            "annotations": {
+                names.GROUP_NAME: name,
+                names.GROUP_UID: str(group.uid),
+                names.TASK_SPEC: "main",
+                names.TASK_INDEX: str(index),
+                names.SIMULATE_DURATION: lasts,
+            },
+        },
+        "spec": {
+            "schedulerName": names.SCHEDULER_NAME,
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 0,
+            "containers": [
+                {"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu}}}
+            ],
+        },
+    }
+
+
+@contextmanager
+def stack(folder: Path, url: str, *flags: str) -> Iterator[Stack]:
+    """A store, pod groups by gRPC and a local cluster; schedulers are the test's to start."""
+    database = Database(url)
+    with database.transaction() as session:
+        queues.make_well_known(session)
+    cluster = LocalCluster(folder / "cluster", "--runtime=simulate", *flags)
+    controller = Controller(database)
+    made = Stack(folder, url, cluster, controller)
+    with ExitStack() as running:
+        running.callback(database.close)
+        cluster.start()
+        running.callback(cluster.kill)
+        running.callback(controller.stop)
+        controller.start()
+        running.callback(made.end_schedulers)
+        yield made
