@@ -201,7 +201,9 @@ class Objects:
             why = f'pod {name} is already assigned to node "{present}"'
             raise errors.conflict(PODS, name, why)
         annotations = shape["metadata"].get("annotations") or {}
-        return self._storage.put(PODS, pods.bound(pod, node, annotations, now=self._now()))
+        fresh = pods.bound(pod, node, annotations, now=self._now())
+        _refuse(PODS, name, metadata.violations(PODS, fresh["metadata"]))
+        return self._storage.put(PODS, fresh)
 
     def delete(self, kind: Kind, namespace: str, name: str, how: Deletion) -> Deleted:
         """Delete the object, or mark it if a grace period or finalizers hold it.
