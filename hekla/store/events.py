@@ -13,6 +13,7 @@ from hekla.store.database import Session
 from hekla.store.schema import JobEventRow
 
 KEPT: Final = 200
+LONGEST_MESSAGE: Final = 1024
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 
@@ -44,7 +45,7 @@ def add(session: Session, job: UUID, events: Sequence[Event]) -> None:
                     "job_uid": job,
                     "type": event.type,
                     "reason": event.reason,
-                    "message": event.message[:1024],
+                    "message": event.message.replace("\0", "")[:LONGEST_MESSAGE],
                 }
             )
     if not fresh:

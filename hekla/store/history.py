@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import delete, insert, select, text
@@ -27,7 +27,9 @@ from hekla.store.schema import (
     TriggerRow,
 )
 
-TABLES = ("job_history", "attempt_history")
+TABLES: Final = ("job_history", "attempt_history")
+_SHORT_WAITS: Final = "set local lock_timeout = '500ms'"
+"""Removals and reads wait behind who waits for these locks."""
 
 
 def retire(session: Session, stored: StoredJob) -> None:
@@ -118,27 +120,54 @@ def events_of(session: Session, job: UUID) -> Sequence[Event]:
     ]
 
 
-def make_partitions(session: Session, today: datetime) -> None:
-    """Make this month's and the next month's partitions unless they are there."""
-    first = today.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    for _ in range(2):
-        following = _next_month(first)
-        for table in TABLES:
-            name = f"{table}_{first:%Y_%m}"
-            if session.execute(text("select to_regclass(:name)"), {"name": name}).scalar():
-                continue
-            session.execute(text("set local lock_timeout = '1s'"))
-            session.execute(
-                text(
-                    f"create table {name} partition of {table}"
-                    f" for values from ('{first.isoformat()}') to ('{following.isoformat()}')"
-                )
+def make_partitions(session: Session, today: datetime) -> Sequence[str]:
+    """Make the partitions of this month and the next unless they are there; return their names.
+
+    What was removed while a month had none lies in the default partition and moves to its own.
+
+    Raises:
+        UnavailableError: the tables are in use for longer than a moment; try again.
+    """
+    this = _month(today)
+    made = []
+    for table in TABLES:
+        stray = session.scalars(
+            text(
+                "select distinct date_trunc('month', removed_at at time zone 'UTC')"  # noqa: S608
+                f" from {table}_default"
             )
-        first = following
+        )
+        months = {this, _next_month(this), *(month.replace(tzinfo=UTC) for month in stray)}
+        for first in sorted(months):
+            name = f"{table}_{first:%Y_%m}"
+            there = text("select to_regclass(:name) is not null")
+            if not session.scalar(there, {"name": name}):
+                _make_partition(session, table, name, first)
+                made.append(name)
+    return made
+
+
+def _make_partition(session: Session, table: str, name: str, first: datetime) -> None:
+    start, end = first.isoformat(), _next_month(first).isoformat()
+    for statement in (
+        _SHORT_WAITS,
+        # Nothing may be removed into the default partition between the move and the end.
+        f"lock table {table}_default in access exclusive mode",
+        f"create table {name} (like {table} including all)",
+        f"with moved as (delete from {table}_default"  # noqa: S608
+        f" where removed_at >= '{start}' and removed_at < '{end}' returning *)"
+        f" insert into {name} select * from moved",
+        f"alter table {table} attach partition {name} for values from ('{start}') to ('{end}')",
+    ):
+        session.execute(text(statement.replace(":", r"\:")))
 
 
 def drop_partitions(session: Session, before: datetime) -> Sequence[str]:
-    """Drop the months that ended before ``before``; return the tables' names."""
+    """Drop the months that ended before ``before``; return the tables' names.
+
+    Raises:
+        UnavailableError: the tables are in use for longer than a moment; try again.
+    """
     dropped = []
     for table in TABLES:
         children = session.scalars(
@@ -154,9 +183,15 @@ def drop_partitions(session: Session, before: datetime) -> Sequence[str]:
                 continue
             end = _next_month(datetime(int(year), int(month), 1, tzinfo=UTC))
             if end <= before:
+                session.execute(text(_SHORT_WAITS))
                 session.execute(text(f"drop table {child}"))
                 dropped.append(child)
     return dropped
+
+
+def _month(day: datetime) -> datetime:
+    start = day.astimezone(UTC).replace(day=1)
+    return start.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _next_month(first: datetime) -> datetime:

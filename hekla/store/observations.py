@@ -145,7 +145,7 @@ def _row(pod: PodSeen) -> dict[str, object]:
         "rejected": pod.rejected,
         "restarts": pod.restarts,
         "exit_codes": dict(pod.exit_codes),
-        "reason": pod.reason,
+        "reason": pod.reason.replace("\0", ""),
         "node": pod.node,
         "started_at": pod.started_at,
         "finished_at": pod.finished_at,

@@ -25,6 +25,14 @@ def _used(postgres: EmbeddedPostgres) -> Iterator[Database]:
 
 
 @pytest.fixture
+def own(postgres_url: str) -> Iterator[Database]:
+    """A database of this test's own, whose tables it may change."""
+    database = Database(postgres_url)
+    yield database
+    database.close()
+
+
+@pytest.fixture
 def database(_used: Database) -> Database:
     """An empty, migrated database that nobody else uses now."""
     with _used.transaction() as session:
