@@ -37,9 +37,6 @@ rpc_streams_stalled = Counter(
 feed_lag_seconds = Gauge(
     "hekla_feed_lag_seconds", "Age of the newest change when the feed delivered it."
 )
-feed_read_age_seconds = Gauge(
-    "hekla_feed_read_age_seconds", "Time since the feed was last read without an error."
-)
 feed_dropped = Counter("hekla_feed_dropped", "Subscribers closed because they fell behind.")
 oldest_xmin_age_seconds = Gauge(
     "hekla_database_oldest_xmin_age_seconds",
@@ -90,22 +87,11 @@ scheduling_latency = Histogram(
     "A whole cycle.",
     buckets=exponential(1, 5000, 20),
 )
-open_session = Histogram(
-    "volcano_open_session_duration_milliseconds",
-    "The opening of a session.",
-    buckets=exponential(1, 5000, 20),
-)
 action_latency = Histogram(
     "volcano_action_scheduling_latency_milliseconds",
     "One action of a session.",
     ["action"],
     buckets=exponential(1, 2000, 20),
-)
-plugin_latency = Histogram(
-    "volcano_plugin_scheduling_latency_milliseconds",
-    "One plugin at the opening or closing of a session.",
-    ["plugin", "OnSession"],
-    buckets=exponential(0.1, 100, 15),
 )
 task_latency = Histogram(
     "volcano_task_scheduling_latency_milliseconds",
@@ -113,15 +99,7 @@ task_latency = Histogram(
     ["stage"],
     buckets=exponential(50, 60_000, 30),
 )
-job_latency = Histogram(
-    "volcano_e2e_job_scheduling_latency_milliseconds",
-    "From a job's creation to the placement of each of its tasks.",
-    buckets=exponential(100, 120_000, 30),
-)
 unscheduled_jobs = Gauge("volcano_unschedule_job_count", "Jobs that could not be scheduled.")
-unscheduled_tasks = Gauge(
-    "volcano_unschedule_task_count", "Tasks of a job that could not be scheduled.", ["job_id"]
-)
 binds = Counter("hekla_binds", "Pods bound to nodes.", ["result"])
 cluster_nodes = Gauge("hekla_cluster_nodes", "Nodes in the scheduler's cache.")
 cluster_pods = Gauge("hekla_cluster_pods", "Pods in the scheduler's cache.")

@@ -6,12 +6,15 @@ import json
 import logging
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from prometheus_client import generate_latest
+from prometheus_client import Counter, Gauge, Histogram, generate_latest
 
+import hekla
+import services
 from hekla.telemetry import metrics
 from hekla.telemetry.logs import JsonFormatter
 
@@ -100,6 +103,19 @@ def test_every_metric_has_our_name_or_volcanos() -> None:
 
     assert ours
     assert all(name.startswith(("hekla_", "volcano_")) for name in ours)
+
+
+def test_every_metric_of_the_table_is_moved_somewhere() -> None:
+    folders = [Path(path) for package in (hekla, services) for path in package.__path__]
+    texts = [path.read_text() for folder in folders for path in folder.rglob("*.py")]
+    used = {name for text in texts for name in re.findall(r"\bmetrics\.(\w+)", text)}
+    table = {
+        name
+        for name, value in vars(metrics).items()
+        if isinstance(value, (Counter, Gauge, Histogram, dict)) and not name.startswith("_")
+    }
+
+    assert table - used == set(), "move them, or take them out of the table"
 
 
 @pytest.mark.parametrize(("first", "last", "count"), [(1, 5000, 20), (0.1, 100, 15)])
