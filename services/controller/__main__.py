@@ -115,13 +115,17 @@ def main(settings: ControllerConfig) -> None:
         )
         running.enter_context(nudge.running())
         observer = Observer(database, kube)
-        passes = Passes(database, Actor(database, kube), replica=replica)
+        lease = settings.claim_lease
+        passes = Passes(
+            database, Actor(database, kube, lease=lease), replica=replica, lease=lease
+        )
         dispatcher = Dispatcher(
             database,
             nudge,
             passes.run,
             workers=settings.workers,
             max_requeues=settings.max_requeue_num,
+            lease=lease,
         )
         running.enter_context(observing(observer))
         running.enter_context(dispatcher.draining())

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from hekla import failpoint
@@ -29,10 +30,6 @@ from services.controller.core import policies
 from services.controller.core.pod import build_pod
 
 log = logging.getLogger(__name__)
-
-API_TIMEOUT_SECONDS: Final = 10.0
-"""Shorter than what is left of a claim that was just renewed."""
-NO_CHANGE: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +63,11 @@ class Done:
 class Actor:
     """Acts on pods for any number of workers."""
 
-    def __init__(self, database: Database, kube: KubeClient) -> None:
+    def __init__(self, database: Database, kube: KubeClient, *, lease: timedelta) -> None:
         self._database = database
         self._kube = kube
+        # Deletes, then creates: both are over while the claim, just renewed, is still ours.
+        self._timeout = lease.total_seconds() / 3
 
     def act(self, stored: StoredJob, acts: Acts) -> Done:
         """Do it, and note what became of it."""
@@ -99,7 +98,7 @@ class Actor:
                 continue  # the next pass dooms what has no place
             pods.append(build_pod(stored.job, task, attempt))
             made_for.append(attempt)
-        replies = self._kube.create_many(PODS, pods, timeout=API_TIMEOUT_SECONDS)
+        replies = self._kube.create_many(PODS, pods, timeout=self._timeout)
         for attempt, reply in zip(made_for, replies, strict=True):
             self._created(stored, attempt, reply, done)
 
@@ -138,7 +137,7 @@ class Actor:
                 Deletion(PODS, stored.key.namespace, attempt.pod_name, uid)
                 for attempt, uid in targets
             ],
-            timeout=API_TIMEOUT_SECONDS,
+            timeout=self._timeout,
         )
         for (attempt, _), reply in zip(targets, replies, strict=True):
             if reply.ok:

@@ -28,6 +28,9 @@ class ControllerConfig(ServiceConfig):
     workers: int = setting(default=4, minimum=1)
     """Jobs looked at at once."""
 
+    claim_lease: timedelta = timedelta(seconds=30)
+    """How long a job is left to a worker that does not answer; longer than any one call."""
+
     max_requeue_num: int = setting(default=15, minimum=1)
     """After so many failed looks at a job in a row its owner is told; they go on."""
 

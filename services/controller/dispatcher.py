@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from hekla.store.events import Event
 from hekla.store.nudge import Nudge
 from hekla.store.work import Claim
 from hekla.telemetry import metrics
-from services.controller.passes import LEASE, LONGEST_BACKOFF, backoff
+from services.controller.passes import LONGEST_BACKOFF, backoff
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +38,14 @@ class Dispatcher:
         *,
         workers: int,
         max_requeues: int,
+        lease: timedelta,
     ) -> None:
         self._database = database
         self._nudge = nudge
         self._look = look
         self._room = workers * AHEAD
         self._max_requeues = max_requeues
+        self._lease = lease
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="worker")
         self._under_way = 0
         self._changed = threading.Condition()
@@ -60,7 +63,7 @@ class Dispatcher:
             return True
         heard = self._nudge.count
         with self._database.transaction() as session:
-            claims = work.claim(session, [jobs.KIND], limit=room, lease=LEASE)
+            claims = work.claim(session, [jobs.KIND], limit=room, lease=self._lease)
         for claim in claims:
             with self._changed:
                 self._under_way += 1

@@ -30,7 +30,6 @@ from services.controller.recording import record
 
 log = logging.getLogger(__name__)
 
-LEASE: Final = timedelta(seconds=30)
 LONGEST_PASS: Final = timedelta(seconds=20)
 """After so long others get a turn; the job stays due."""
 LONGEST_REST: Final = timedelta(seconds=5)
@@ -68,10 +67,13 @@ def backoff(failures: int, longest: timedelta) -> timedelta:
 class Passes:
     """Makes passes over jobs, for any number of workers."""
 
-    def __init__(self, database: Database, actor: Actor, *, replica: str) -> None:
+    def __init__(
+        self, database: Database, actor: Actor, *, replica: str, lease: timedelta
+    ) -> None:
         self._database = database
         self._actor = actor
         self._replica = replica
+        self._lease = lease
 
     def run(self, claim: Claim) -> Outcome:
         """Look at the job of a claim, and give the claim back."""
@@ -129,7 +131,7 @@ class Passes:
     def _slice(self, claim: Claim) -> Slice:
         uid = UUID(claim.uid)
         with self._database.transaction() as session:
-            work.hold(session, claim, renew=LEASE)
+            work.hold(session, claim, renew=self._lease)
             stored, observed = read(session, uid)
             at = now(session)
             decided = plan(observed, at)
