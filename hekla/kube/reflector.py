@@ -29,6 +29,7 @@ from hekla.kube.wire import Page, Relisted, Watch
 LIST_TIMEOUT: Final = 120.0  # seconds for a full list
 WATCH_SPAN: Final = (240, 360)  # seconds until the server ends a watch, not all at once
 SILENCE: Final = 30.0  # seconds that a watch may outlive its span
+STEADY: Final = 1.0  # seconds after which a watch counts as a good one
 PATIENCE: Final = 5  # refusals of one version until it is given up
 
 log = logging.getLogger(__name__)
@@ -72,23 +73,25 @@ class Reflector:
         self._project = load(watch.project) if watch.project else None
         self._version: str | None = None
         self._failures = 0
+        self._steady = False
         self._streams = True  # until the server refuses to begin a watch with the list
         self._paged = True
 
     async def run(self) -> None:
         """Deliver for ever."""
         while True:
-            began = time.monotonic()
             error: Exception | None = None
+            self._steady = False
             try:
                 if self._version is None and not self._streams:
                     await self._list()
                 await self._follow()
             except Exception as caught:  # the loop goes on, whatever is wrong
                 error = caught
-            if error is None and time.monotonic() - began >= 1:
+            if self._steady:
                 self._failures = 0
-                continue
+                if error is None:
+                    continue
             pause = self._learn(error)
             self._failures += 1
             self._tell(error)
@@ -185,17 +188,21 @@ class Reflector:
             if response.status != 200:
                 answer = Answer(response.status, await response.read(), retry_after(response))
                 raise ExpiredError if response.status == 410 else RefusedError(answer)
+            opened = time.monotonic()
             rest = b""
-            async for chunk in response.content.iter_any():
-                *lines, rest = (rest + chunk).split(b"\n")
-                if first is not None:
-                    lines = await self._begin(first, lines)
-                    if self._version is None:
-                        continue
-                    first = None
-                    patience.reschedule(None)
-                if lines:
-                    await self._deliver(lines)
+            try:
+                async for chunk in response.content.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    if first is not None:
+                        lines = await self._begin(first, lines)
+                        if self._version is None:
+                            continue
+                        first = None
+                        patience.reschedule(None)
+                    if lines:
+                        await self._deliver(lines)
+            finally:
+                self._steady = time.monotonic() - opened >= STEADY
 
     async def _begin(self, first: _FirstList, lines: list[bytes]) -> list[bytes]:
         """Take what is of the list from ``lines``; return the rest."""

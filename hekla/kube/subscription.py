@@ -114,6 +114,11 @@ class Subscription:
         return self._listed.is_set()
 
     @property
+    def waiting(self) -> int:
+        """How many batches are there to be taken: what a busy consumer is behind by."""
+        return self._ready.qsize()
+
+    @property
     def ended(self) -> bool:
         """Whether nothing will come any more."""
         return self._ended

@@ -12,7 +12,7 @@ from hekla.domain.errors import NotFoundError, UnavailableError
 from hekla.kube.client import KubeClient
 from hekla.kube.events import WatchEvent
 from hekla.kube.resources import PODS
-from hekla.kube.subscription import Subscription
+from hekla.kube.subscription import WINDOW, Subscription
 from tests.support.kube_server import KubeServer
 from tests.support.waiting import wait_until
 
@@ -233,7 +233,7 @@ def test_a_line_that_is_no_event_does_not_end_the_watch(
 def test_a_list_in_pages_arrives_whole(server: KubeServer, client: KubeClient) -> None:
     for number in range(1200):
         server.put(f"{PODS_PATH}/p{number}", {})
-    server.on("GET", only=lambda asked: "continue" in asked.query, status=410)
+    server.on("GET", only=lambda asked: "continue" in asked.query, times=99, status=410)
 
     [event] = client.watch(PODS).take(5)
 
@@ -311,14 +311,37 @@ def test_a_watch_asks_for_its_selection(server: KubeServer, client: KubeClient) 
     assert asked.query["allowWatchBookmarks"] == "true"
 
 
-def test_a_consumer_that_is_busy_misses_nothing(server: KubeServer, world: World) -> None:
+def test_a_consumer_that_is_busy_holds_back_its_watch_and_misses_nothing(
+    server: KubeServer, client: KubeClient, world: World
+) -> None:
+    quick = World(client.watch(PODS))
+    quick.take()
     for number in range(9000):
         server.put(f"{PODS_PATH}/p{number % 3}", {"spec": {"n": number}})
+    quick.until(lambda world: world.versions[-1:] == [9100])
+    assert world.subscription.waiting <= WINDOW
+
     world.until(lambda world: world.versions[-1:] == [9100])
 
     assert world.versions == list(range(101, 9101))
     assert world.largest <= 1000
     assert world.relists == 1
+
+
+def test_full_lists_do_not_pile_up_before_a_busy_consumer(
+    server: KubeServer, client: KubeClient, world: World
+) -> None:
+    quick = World(client.watch(PODS))
+    quick.take()
+    for number in range(2 * WINDOW):
+        with server.forgetting():
+            server.put(f"{PODS_PATH}/a{number}", {})
+        quick.until(lambda world: world.relists == number + 2)  # noqa: B023 - called at once
+        server.put(f"{PODS_PATH}/b{number}", {})
+        quick.until(lambda world: f"b{number}" in world.objects)  # noqa: B023
+    assert world.subscription.waiting <= WINDOW
+
+    world.until(lambda world: len(world.objects) == 4 * WINDOW)
 
 
 def test_projections_leave_out_what_they_say_and_what_they_cannot_take(

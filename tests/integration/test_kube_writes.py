@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -158,10 +159,14 @@ class TestCreate:
         server.on("POST", times=100, stall=0.02)
         kubeconfig = server.kubeconfig(tmp_path)
 
-        with KubeClient.start(kubeconfig, isolated=False, concurrency=7) as client:
-            replies = client.create_many(PODS, [pod(f"p{number}") for number in range(100)])
+        with (
+            KubeClient.start(kubeconfig, isolated=False, concurrency=7) as client,
+            ThreadPoolExecutor() as callers,
+        ):
+            batches = [[pod(f"{a}{number}") for number in range(50)] for a in "ab"]
+            replies = list(callers.map(lambda batch: client.create_many(PODS, batch), batches))
 
-        assert {reply.status for reply in replies} == {201}
+        assert {reply.status for batch in replies for reply in batch} == {201}
         assert server.most_at_once == 7
 
 
@@ -366,6 +371,26 @@ class TestFence:
 
         assert reply.reason == "Fenced"
         assert len(server.seen("POST", "/binding")) == 1
+
+    def test_a_bind_is_looked_at_again_when_it_is_about_to_leave(
+        self, server: KubeServer, tmp_path: Path
+    ) -> None:
+        class Ending(Fence):
+            """Up when it is first looked at, down from then on."""
+
+            looks = 0
+
+            def left(self) -> float:
+                self.looks += 1
+                return 5.0 if self.looks == 1 else 0.0
+
+        uid = server.put(f"{PODS_PATH}/p", pod("p"))["metadata"]["uid"]
+        kubeconfig = server.kubeconfig(tmp_path)
+        with KubeClient.start(kubeconfig, isolated=False, fence=Ending()) as client:
+            [reply] = client.bind_many([Binding("ns", "p", uid, "n1")], timeout=2)
+
+        assert (reply.status, reply.reason) == (0, "Fenced")
+        assert server.seen("POST", "/binding") == []
 
 
 class TestRead:
