@@ -2,28 +2,61 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+from collections.abc import Mapping
 from importlib.metadata import version
+from typing import Final
 
 import click
 
-from hekla.cli import apply, options, stack
 from hekla.cli.errors import Root
-from hekla.cli.job import job
-from hekla.cli.pod import pod, podgroup
-from hekla.cli.queue import queue
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "up": "stack",
+    "down": "stack",
+    "status": "stack",
+    "stop": "stack",
+    "start": "stack",
+    "migrate": "migrate",
+    "apply": "apply",
+    "delete": "apply",
+    "job": "job",
+    "queue": "queue",
+    "pod": "pod",
+    "podgroup": "pod",
+}
+"""Every command and its module, which is loaded when it is needed: a database's driver takes
+longer to load than a list of jobs takes to print."""
+
+
+class Commands(Root):
+    """The commands of ``COMMANDS``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in the order a newcomer needs them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        found = getattr(importlib.import_module(f"hekla.cli.{module}"), cmd_name)
+        assert isinstance(found, click.Command)
+        return found
 
 
 @click.group(
     "hekla",
-    cls=Root,
-    epilog=options.examples(
-        "hekla up --detach",
-        "hekla apply -f examples/job.yaml",
-        "hekla job wait job-1 --for Running",
-        "hekla job delete job-1",
-        "hekla down",
-    ),
+    cls=Commands,
+    epilog="""\b
+Examples:
+  hekla up --detach
+  hekla apply -f examples/job.yaml
+  hekla job wait job-1 --for Running
+  hekla job delete job-1
+  hekla down""",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(version("hekla"), prog_name="hekla")
@@ -36,23 +69,6 @@ def main(context: click.Context) -> None:
     """
     if context.obj is None:
         context.obj = os.environ
-
-
-for command in (
-    stack.up,
-    stack.down,
-    stack.status,
-    stack.stop,
-    stack.start,
-    stack.migrate,
-    apply.apply,
-    apply.delete,
-    job,
-    queue,
-    pod,
-    podgroup,
-):
-    main.add_command(command)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``hekla up``, ``down``, ``status``, ``stop``, ``start``, ``migrate``: the local stack."""
+"""``hekla up``, ``down``, ``status``, ``stop``, ``start``: the local stack."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from hekla.domain import quantity
 from hekla.domain.errors import InvalidError, UnavailableError
 from hekla.local import stack, up as local
 from hekla.local.endpoints import Home
-from hekla.store.migrate import migrate as migrate_database
 
 DATABASE_VARIABLE: Final = "HEKLA_DATABASE_URL"
 PORTS: Final = (
@@ -258,12 +257,3 @@ def start(home: Home, *, service: str, variables: Sequence[str]) -> None:
     env = dict(variable.split("=", 1) for variable in variables if "=" in variable)
     for name in local.start(home, service, env=env):
         click.echo(f"{name} started")
-
-
-@click.command(epilog=options.examples("HEKLA_DATABASE_URL=postgresql://… hekla migrate"))
-@click.option("--url", envvar=DATABASE_VARIABLE, help="The database; else that of 'hekla up'.")
-@options.with_home
-def migrate(home: Home, *, url: str | None) -> None:
-    """Bring a database to the newest schema."""
-    found = url or stack.database_url(home, stack.Options())
-    click.echo(f"the schema is at {migrate_database(found)}")

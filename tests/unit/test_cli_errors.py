@@ -131,8 +131,12 @@ def test_every_command_has_help(tmp_path: Path) -> None:
         assert result.exit_code == 0
         assert "Usage: " in result.stdout
         assert command.help, path
-        for name, inner in getattr(command, "commands", {}).items():
-            check(inner, [*path, name])
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                inner = command.get_command(context, name)
+                assert inner is not None
+                check(inner, [*path, name])
 
     check(main, [])
 
