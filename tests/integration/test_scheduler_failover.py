@@ -1,0 +1,91 @@
+"""Two schedulers: one leads, the other takes over, whatever becomes of the first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from hekla.local.postgres import EmbeddedPostgres
+from hekla.store import binds
+from hekla.store.binds import BindRecord
+from tests.support.scheduling_stack import Stack, stack
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def made(
+    postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stack]:
+    url = postgres.make_database("scheduler_failover", template="template")
+    with stack(tmp_path_factory.mktemp("failover"), url, "--nodes=4") as running:
+        yield running
+
+
+def open_records(made: Stack) -> dict[str, BindRecord]:
+    """Placements that are written down and not settled, by pod."""
+    with made.controller.database.transaction() as session:
+        return {record.pod_name: record for record in binds.open_records(session)}
+
+
+def nodes(made: Stack, group: str) -> dict[str, str]:
+    """Where a group's pods are bound."""
+    return {it["metadata"]["name"]: it["spec"]["nodeName"] for it in made.bound(group)}
+
+
+def test_what_a_leader_wrote_down_before_it_died_is_carried_out_as_written(
+    made: Stack,
+) -> None:
+    doomed = made.scheduler(HEKLA_FAILPOINTS="scheduler.recorded=kill").wait_to_lead()
+    heir = made.scheduler().wait_ready()
+
+    made.gang("written", 3, cpu="5")
+
+    assert doomed.running.wait(10) == -9
+    died = time.monotonic()
+    written = open_records(made)
+    assert len(written) == 3
+    assert not made.bound("written"), "it died before it sent any bind"
+    made.wait_bound("written", 1)
+    took = time.monotonic() - died
+    assert took <= 8, f"the first bind came {took:.1f} s after the leader's death"
+    made.wait_bound("written", 3)
+    assert nodes(made, "written") == {pod: record.node for pod, record in written.items()}
+    wait_until(lambda: not open_records(made), what="the records to be settled")
+    assert heir.leads()
+
+
+def test_a_leader_that_stops_hands_over_at_once(made: Stack) -> None:
+    first = made.leader()
+    second = made.scheduler().wait_ready()
+    holder = first.status().holder
+    wait_until(lambda: second.status().holder == holder, what="the other to know who leads")
+
+    assert first.end() == 0
+
+    # Sooner than the lease could have run out.
+    wait_until(second.leads, timeout=2.5, what="the other to lead")
+    made.gang("handed", 2)
+    made.wait_bound("handed", 2)
+
+
+def test_binds_that_were_sent_but_not_settled_are_neither_repeated_nor_forgotten(
+    made: Stack,
+) -> None:
+    made.leader().end()
+    doomed = made.scheduler(
+        HEKLA_FAILPOINTS="scheduler.bound=kill", HEKLA_SCHEDULER_LEASE_TTL="1s"
+    ).wait_to_lead()
+    heir = made.scheduler(HEKLA_SCHEDULER_LEASE_TTL="1s").wait_ready()
+
+    made.gang("sent", 3, cpu="5")
+
+    assert doomed.running.wait(10) == -9
+    where = nodes(made, "sent")
+    assert len(where) == 3
+    assert set(open_records(made)) == set(where)
+    wait_until(lambda: not open_records(made), what="the records to be settled")
+    assert heir.leads()
+    assert nodes(made, "sent") == where
+    assert not heir.lines("bind refused")
