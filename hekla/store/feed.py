@@ -200,21 +200,22 @@ _SINCE = text(f"""
 """)  # noqa: S608
 
 
-def since(session: Session, cursor: Cursor) -> Batch:
+def since(session: Session, cursor: Cursor, *, most: int = MOST_CHANGES) -> Batch:
     """Read what is new since ``cursor``, oldest first. One statement, so one snapshot.
 
     The ring may have turned during the statement: who may be that late calls :func:`check`
     afterwards.
 
     Raises:
-        CursorExpiredError: it is too old or of another store; the caller lists again.
+        CursorExpiredError: it is too old or of another store, or there are more than ``most``;
+            the caller lists again.
     """
-    values = {"snapshot": cursor.snapshot, "limit": MOST_CHANGES + 1}
+    values = {"snapshot": cursor.snapshot, "limit": most + 1}
     rows = session.execute(_SINCE, values).all()
     here = Cursor(rows[0].incarnation, rows[0].snapshot)
     _refuse(cursor, here, int(rows[0].horizon))
-    if len(rows) > MOST_CHANGES:
-        raise CursorExpiredError(f"more than {MOST_CHANGES} changes came since; list again")
+    if len(rows) > most:
+        raise CursorExpiredError(f"more than {most} changes came since; list again")
     changes = [
         Change(row.kind, row.uid, row.version, row.type, row.last, int(row.xid))
         for row in rows
