@@ -51,8 +51,9 @@ chaos: setup ## Run every round of killing and cutting off; CHAOS_SEED picks ano
 	@$(BIN)/python -m pytest tests/chaos
 
 .PHONY: bench
-bench: setup ## Print the speed figures
-	@$(BIN)/python -m pytest --quiet --capture=no tests/benchmarks
+bench: setup ## Print the speed of the scheduling core, beside the oracle's, and of the Kubernetes client
+	@$(BIN)/python -m tests.benchmarks.bench_core
+	@$(BIN)/python -m tests.benchmarks.bench_kube
 
 .PHONY: lint
 lint: setup ## Check style, types, layers, protos, the lock and the drawn docs
