@@ -15,6 +15,8 @@ class Violation:
     """Where: ``spec.tasks[0].replicas``, or empty for the object as a whole."""
     message: str
     """What is wrong, with the value: ``must be >= 0, is -1``."""
+    passing: bool = False
+    """It is not the object that is wrong: it may be accepted when something else changes."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message

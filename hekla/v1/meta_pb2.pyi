@@ -333,24 +333,32 @@ class FieldViolation(_message.Message):
 
     PATH_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    PASSING_FIELD_NUMBER: _builtins.int
     path: _builtins.str
     message: _builtins.str
+    passing: _builtins.bool
+    """The object is not wrong: it may be accepted when something else changes."""
     def __init__(
         self,
         *,
         path: _builtins.str | None = ...,
         message: _builtins.str | None = ...,
+        passing: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_message", b"_message", "_path", b"_path", "message", b"message", "path", b"path"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_message", b"_message", "_passing", b"_passing", "_path", b"_path", "message", b"message", "passing", b"passing", "path", b"path"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_message", b"_message", "_path", b"_path", "message", b"message", "path", b"path"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_message", b"_message", "_passing", b"_passing", "_path", b"_path", "message", b"message", "passing", b"passing", "path", b"path"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__message: _TypeAlias = _typing.Literal["message"]  # noqa: Y015
     _WhichOneofArgType__message: _TypeAlias = _typing.Literal["_message", b"_message"]  # noqa: Y015
+    _WhichOneofReturnType__passing: _TypeAlias = _typing.Literal["passing"]  # noqa: Y015
+    _WhichOneofArgType__passing: _TypeAlias = _typing.Literal["_passing", b"_passing"]  # noqa: Y015
     _WhichOneofReturnType__path: _TypeAlias = _typing.Literal["path"]  # noqa: Y015
     _WhichOneofArgType__path: _TypeAlias = _typing.Literal["_path", b"_path"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__message) -> _WhichOneofReturnType__message | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__passing) -> _WhichOneofReturnType__passing | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__path) -> _WhichOneofReturnType__path | None: ...
 

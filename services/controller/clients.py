@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from hekla.api.convert import to_message, to_model
 from hekla.api.job import Job
 from hekla.api.queue import Queue
-from hekla.domain.errors import InvalidError, Violation
+from hekla.domain.errors import InvalidError, PreconditionError, Violation
 from hekla.rpc.channel import connect
 from hekla.rpc.errors import translated
 from hekla.v1 import (
@@ -54,6 +54,7 @@ class Admission:
 
         Raises:
             InvalidError: it is refused; all violations are in it.
+            PreconditionError: it is refused for now; its queue is closed, for example.
             UnavailableError: the webhook does not answer.
         """
         request = messages.AdmissionRequest(
@@ -85,7 +86,10 @@ class Admission:
                 messages.ReviewRequest(requests=[request]), timeout=REVIEW_TIMEOUT_SECONDS
             ).responses[0]
         if not response.allowed:
-            raise InvalidError.of(
-                [Violation(one.path, one.message) for one in response.violations]
-            )
+            violations = [
+                Violation(one.path, one.message, one.passing) for one in response.violations
+            ]
+            if violations and all(one.passing for one in violations):
+                raise PreconditionError("; ".join(str(one) for one in violations))
+            raise InvalidError.of(violations)
         return response

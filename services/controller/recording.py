@@ -29,6 +29,9 @@ def record(
     if plan.retire:
         history.retire(session, stored)
         return
+    if plan.expire:
+        jobs.mark_deleting(session, stored.uid)
+        return
     for kill in plan.kills:
         attempts.doom(session, stored.uid, kill)
     group = _group(session, stored, observed, plan)

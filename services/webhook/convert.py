@@ -81,7 +81,8 @@ def _refusal(
     return admission_service_pb2.AdmissionResponse(
         allowed=False,
         violations=[
-            meta_pb2.FieldViolation(path=each.path, message=each.message) for each in violations
+            meta_pb2.FieldViolation(path=each.path, message=each.message, passing=each.passing)
+            for each in violations
         ],
         warnings=warnings,
     )

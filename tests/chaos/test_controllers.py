@@ -118,7 +118,7 @@ def test_three_controllers_one_stopped_past_its_claim_share_the_work(tmp_path: P
     options = ["--runtime", "simulate", "--nodes", "5", "--replicas", "controller=3"]
     with running_stack(tmp_path / "home", *options, environ=environ) as stack:
         set_fault(stack, watchDelaySeconds=5)
-        jobs = [simulated_job(f"s{one}", replicas=2, duration="3s") for one in range(200)]
+        jobs = [simulated_job(f"s{one}", replicas=2, duration="20s") for one in range(200)]
         stack.ok("apply", "-f", "-", stdin="\n---\n".join(jobs))
         stack.wait_for_phase("Running", 20, timeout=120)
 

@@ -526,7 +526,6 @@ WHOLE_CORES = pod_template(
     [
         (make_job(plugins={"svc": []}), "spec.plugins.svc"),
         (make_job(network_topology=NetworkTopologySpec()), "spec.networkTopology"),
-        (make_job(ttl_seconds_after_finished=0), "spec.ttlSecondsAfterFinished"),
         (
             make_job(volumes=[VolumeSpec(mount_path="/a", volume_claim_name="b")]),
             "spec.volumes[0]",
@@ -544,10 +543,6 @@ WHOLE_CORES = pod_template(
                 ),
             ),
             "spec.tasks[0].partitionPolicy",
-        ),
-        (
-            make_job(policies=[make_policy("RestartPartition", event="PodFailed")]),
-            "spec.policies[0].action",
         ),
         (
             make_job("j", make_task(policies=[make_policy(event="PodPending")])),

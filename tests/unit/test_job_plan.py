@@ -689,6 +689,36 @@ def test_a_job_that_waits_says_why() -> None:
     assert (refused.reason, refused.message) == ("FailedCreate", "exceeded quota")
 
 
+def test_a_job_that_needs_what_is_not_built_waits_and_names_it() -> None:
+    job = make_job(plugins={"env": [], "svc": []}, volumes=[{"mountPath": "/data"}])
+
+    decided = plan(make_observed(job, missing=[Slot("t", 0, 0)], group=None), NOW)
+
+    assert (decided.phase, decided.group, decided.slots) == (PENDING, GroupStep.KEEP, ())
+    assert decided.reason == "NotYetSupported"
+    assert decided.message.endswith("spec.plugins.svc, spec.volumes")
+
+
+@pytest.mark.parametrize(
+    ("ttl", "after", "expires"),
+    [
+        pytest.param(None, 999, False, id="never, unless the job says so"),
+        pytest.param(0, 0, True, id="at once"),
+        pytest.param(30, 29, False, id="not before its time"),
+        pytest.param(30, 30, True, id="30 s after the end"),
+        pytest.param(30, -600, False, id="an end in the future is waited for"),
+    ],
+)
+def test_a_finished_job_goes_after_its_time(ttl: int | None, after: int, expires: bool) -> None:  # noqa: FBT001
+    job = make_job(phase=JobPhase.COMPLETED, ttlSecondsAfterFinished=ttl)
+    observed = make_observed(job, finished_at=NOW, counts={"t": TaskCounts(succeeded=1)})
+
+    decided = plan(observed, NOW + after * SECOND)
+
+    assert decided.expire is expires
+    assert decided.due_at == (None if ttl is None else NOW + ttl * SECOND)
+
+
 def test_a_job_at_rest_stays_as_it_is() -> None:
     job = make_job(phase=RUNNING)
 

@@ -174,5 +174,7 @@ class Plan:
     """When time alone asks for another pass."""
     again: bool = False
     """There is more to do at once."""
+    expire: bool = False
+    """Its time after the end is over: it is to be deleted."""
     retire: bool = False
     """The job is done with: it moves to history."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from hekla.domain.attempt import Kill, Span
@@ -21,6 +21,7 @@ from services.controller.core.observed import (
     Weight,
 )
 from services.controller.core.reactions import Cause, Reaction, Target, react
+from services.controller.core.support import unsupported
 from services.controller.core.tally import tally
 from services.controller.core.transitions import TRANSITIONS, PodStep, Step
 
@@ -38,7 +39,7 @@ def plan(observed: Observed, now: datetime) -> Plan:
     step = TRANSITIONS[observed.phase][reaction.action]
     if step.pods is PodStep.RESTART_SOME and not _targets_exist(observed, reaction):
         return _nothing_to_restart(observed, reaction)
-    return _step(observed, reaction, step)
+    return _step(observed, reaction, step, now)
 
 
 def _removal(observed: Observed) -> Plan:
@@ -87,7 +88,7 @@ def _nothing_to_restart(observed: Observed, reaction: Reaction) -> Plan:
     )
 
 
-def _step(observed: Observed, reaction: Reaction, step: Step) -> Plan:
+def _step(observed: Observed, reaction: Reaction, step: Step, now: datetime) -> Plan:
     restarts = step.pods in (PodStep.RESTART_ALL, PodStep.RESTART_SOME)
     counted = restarts and _is_failure(observed, reaction)
     retry_count = observed.job.status.retry_count + counted
@@ -97,7 +98,9 @@ def _step(observed: Observed, reaction: Reaction, step: Step) -> Plan:
     whole = step.pods is PodStep.RESTART_ALL and not last
     synced = step.pods is PodStep.SYNC
     kills = list(_kills(observed, reaction, step, last=last))
-    ready = synced and _may_have_pods(observed) and phase not in FINISHED
+    needs = unsupported(observed.job)
+    ready = synced and _may_have_pods(observed) and phase not in FINISHED and not needs
+    expires_at = _expires_at(observed)
     counters = _counters(observed, reaction, step, counted=counted)
     changed = phase is not observed.phase
     return Plan(
@@ -105,11 +108,11 @@ def _step(observed: Observed, reaction: Reaction, step: Step) -> Plan:
         version=observed.version + (whole or step.resumes),
         retry_count=retry_count,
         counters=counters,
-        reason=_reason(observed, phase),
-        message=_message(observed, reaction, phase, changed=changed),
+        reason=_reason(observed, phase, needs),
+        message=_message(observed, reaction, phase, needs, changed=changed),
         kills=kills,
         slots=observed.missing if ready else (),
-        group=_group_step(observed, phase, whole=whole),
+        group=GroupStep.KEEP if needs else _group_step(observed, phase, whole=whole),
         group_spec=group_spec(observed.job),
         handled=reaction.handled,
         commands=reaction.commands,
@@ -118,13 +121,22 @@ def _step(observed: Observed, reaction: Reaction, step: Step) -> Plan:
         carry=step.resumes,
         cancel_timers=step.pods is PodStep.STOP or whole,
         notes=_notes(observed, reaction, phase),
-        due_at=_earlier(reaction.due_at, observed.retry_at if synced else None),
+        due_at=_earliest(reaction.due_at, observed.retry_at if synced else None, expires_at),
         again=changed or bool(kills) or reaction.more or (ready and bool(observed.missing)),
+        expire=expires_at is not None and expires_at <= now,
     )
 
 
-def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
-    return min((at for at in (one, other) if at is not None), default=None)
+def _earliest(*instants: datetime | None) -> datetime | None:
+    return min((at for at in instants if at is not None), default=None)
+
+
+def _expires_at(observed: Observed) -> datetime | None:
+    """When a finished job is to be deleted; never, unless it says so."""
+    seconds = observed.job.spec.ttl_seconds_after_finished
+    if seconds is None or observed.finished_at is None:
+        return None
+    return observed.finished_at + timedelta(seconds=seconds)
 
 
 def _is_failure(observed: Observed, reaction: Reaction) -> bool:
@@ -218,21 +230,25 @@ def _resets(observed: Observed, reaction: Reaction, step: Step) -> Iterator[Rese
                 yield Reset(kill.task, kill.indices)
 
 
-def _reason(observed: Observed, phase: JobPhase) -> str:
-    return _why(observed, phase)[0]
+def _reason(observed: Observed, phase: JobPhase, needs: str) -> str:
+    return _why(observed, phase, needs)[0]
 
 
-def _message(observed: Observed, reaction: Reaction, phase: JobPhase, *, changed: bool) -> str:
+def _message(
+    observed: Observed, reaction: Reaction, phase: JobPhase, needs: str, *, changed: bool
+) -> str:
     if changed and reaction.action is not JobAction.SYNC_JOB:
         return f"{reaction.action}: {reaction.because}"
-    return _why(observed, phase)[1]
+    return _why(observed, phase, needs)[1]
 
 
-def _why(observed: Observed, phase: JobPhase) -> tuple[str, str]:
+def _why(observed: Observed, phase: JobPhase, needs: str) -> tuple[str, str]:
     """Reason and message of a job that waits; of others what they were."""
     state = observed.job.status.state
     if phase not in GROUPED:
         return state.reason or "", state.message or ""
+    if needs:
+        return "NotYetSupported", f"waits for what is not supported yet: {needs}"
     if observed.wait:
         return observed.wait.get("reason", ""), observed.wait.get("message", "")
     if phase is not JobPhase.PENDING:

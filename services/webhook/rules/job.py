@@ -180,7 +180,7 @@ def _queue(name: str, world: World) -> Iterator[Violation]:
     state = queue.status.state or QueueState.OPEN
     if state != QueueState.OPEN:
         message = f"must be an {QueueState.OPEN} queue, is {shown(name)}, which is {state}"
-        yield Violation("spec.queue", message)
+        yield Violation("spec.queue", message, passing=True)
     elif name == ROOT_QUEUE:
         yield Violation("spec.queue", f"must not be {ROOT_QUEUE}, which takes no jobs itself")
     elif children := world.child_queues(name):

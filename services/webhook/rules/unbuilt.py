@@ -11,10 +11,9 @@ from typing import Final
 from hekla.api.job import Job, LifecyclePolicy, TaskSpec
 from hekla.api.queue import Queue
 from hekla.domain import paths
-from hekla.domain.phases import JobAction, JobEvent
+from hekla.domain.phases import JobEvent
 
 BUILT_PLUGINS: Final = frozenset({"env"})
-UNBUILT_ACTIONS: Final = frozenset({JobAction.RESTART_PARTITION})
 
 _NOT_YET: Final = "is not supported yet"
 
@@ -27,8 +26,6 @@ def in_job(job: Job) -> Iterator[str]:
             yield f"{paths.at('spec.plugins', plugin)} {_NOT_YET}: the job will wait"
     if spec.network_topology is not None:
         yield f"spec.networkTopology {_NOT_YET} and is ignored"
-    if spec.ttl_seconds_after_finished is not None:
-        yield f"spec.ttlSecondsAfterFinished {_NOT_YET}: the job stays until it is deleted"
     for index, volume in enumerate(spec.volumes or ()):
         place = paths.at("spec.volumes", index)
         yield f"{place} {_NOT_YET}: the job will wait"
@@ -46,7 +43,7 @@ def _task(task: TaskSpec, place: str) -> Iterator[str]:
     if task.depends_on is not None and task.depends_on.name:
         yield f"{place}.dependsOn {_NOT_YET}: the job will wait"
     if task.partition_policy is not None:
-        yield f"{place}.partitionPolicy {_NOT_YET} and is ignored"
+        yield f"{place}.partitionPolicy {_NOT_YET} in scheduling: partitions may be torn"
     if task.topology_policy not in (None, "", "none"):
         yield f"{place}.topologyPolicy {_NOT_YET} and is ignored"
     yield from _policies(task.policies or [], f"{place}.policies")
@@ -55,8 +52,6 @@ def _task(task: TaskSpec, place: str) -> Iterator[str]:
 def _policies(policies: Sequence[LifecyclePolicy], path: str) -> Iterator[str]:
     for index, policy in enumerate(policies):
         place = paths.at(path, index)
-        if policy.action in UNBUILT_ACTIONS:
-            yield f"{place}.action: {policy.action} {_NOT_YET} and does nothing"
         if JobEvent.POD_PENDING in _events(policy) and not policy.timeout:
             yield f"{place}: {JobEvent.POD_PENDING} without a timeout does nothing"
 
