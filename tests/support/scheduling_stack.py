@@ -134,6 +134,11 @@ class Scheduler:
             stub = scheduler_service_pb2_grpc.SchedulerServiceStub(channel)
             return stub.GetStatus(messages.GetStatusRequest(), timeout=10)
 
+    def sees_nothing(self) -> bool:
+        """Whether it knows of neither pods nor groups."""
+        status = self.status()
+        return status.pods == status.pod_groups == 0
+
     def leads(self) -> bool:
         """Whether it leads, by its log."""
         return len(self.lines("leading")) > len(self.lines("leading no more"))
@@ -234,10 +239,14 @@ class Stack:
                 session, Key("default", name), spec, job=None, labels={}, annotations={}
             )
 
+    def find(self, name: str) -> StoredGroup:
+        """A group as it is stored."""
+        with self.controller.database.transaction() as session:
+            return pod_groups.get(session, Key("default", name))
+
     def phase(self, name: str) -> str:
         """The phase of a group, as it is stored."""
-        with self.controller.database.transaction() as session:
-            return pod_groups.get(session, Key("default", name)).phase.value
+        return self.find(name).phase.value
 
     def pods(
         self, group: StoredGroup, count: int, *, cpu: str = "1", lasts: str = "1h"
@@ -254,11 +263,15 @@ class Stack:
 
     def delete(self, group: StoredGroup) -> None:
         """Delete a group's pods and the group."""
-        for it in self.all_pods(group.group.metadata.name):
-            answer = self.cluster.call("DELETE", f"{PODS}/{it['metadata']['name']}")
-            assert answer.code == 200, answer.body
+        self.delete_pods(group.group.metadata.name)
         with self.controller.database.transaction() as session:
             pod_groups.remove(session, group.uid)
+
+    def delete_pods(self, group: str) -> None:
+        """Delete a group's pods."""
+        for it in self.all_pods(group):
+            answer = self.cluster.call("DELETE", f"{PODS}/{it['metadata']['name']}")
+            assert answer.code == 200, answer.body
 
     def all_pods(self, group: str = "") -> Sequence[Object]:
         """Every pod, or a group's."""
