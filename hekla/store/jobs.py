@@ -23,7 +23,7 @@ from hekla.domain.phases import JobAction, JobPhase
 from hekla.domain.trigger import Command
 from hekla.store import feed, work
 from hekla.store.database import Session, is_duplicate
-from hekla.store.objects import metadata, to_json
+from hekla.store.objects import any_of, metadata, readable, to_json
 from hekla.store.schema import CommandRow, JobRow
 
 KIND: Final = "job"
@@ -142,8 +142,8 @@ def load(session: Session, uids: Sequence[str] | None) -> Mapping[str, Job]:
     """Jobs by uid: those named that exist, or all. For the feed's reader."""
     statement = select(JobRow)
     if uids is not None:
-        statement = statement.where(JobRow.uid.in_([UUID(uid) for uid in uids]))
-    return {str(row.uid): _to_job(row) for row in session.scalars(statement)}
+        statement = statement.where(JobRow.uid == any_of(uids))
+    return readable(session.scalars(statement), _to_job)
 
 
 def page(

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
 import orjson
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, literal
 
 from hekla.api.meta import ObjectMeta
 from hekla.domain import timestamps
+
+log = logging.getLogger(__name__)
+
+
+class HasUid(Protocol):
+    """A row that is an object."""
+
+    @property
+    def uid(self) -> Any:
+        """Its key."""
+
+
+Row = TypeVar("Row", bound=HasUid)
+Object = TypeVar("Object")
 
 LARGEST_PAGE: Final = 500
 
@@ -19,6 +35,11 @@ LARGEST_PAGE: Final = 500
 def to_json(model: BaseModel) -> dict[str, Any]:
     """A part of an object as it is stored: as in YAML, without what is absent."""
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def any_of(uids: Sequence[str]) -> ColumnElement[Any]:
+    """Any of these uids, as one parameter however many there are."""
+    return any_(literal([UUID(uid) for uid in uids], ARRAY(Uuid())))
 
 
 def last_state(model: BaseModel, version: int) -> dict[str, Any]:
@@ -31,6 +52,17 @@ def last_state(model: BaseModel, version: int) -> dict[str, Any]:
 def to_text(value: object) -> str:
     """A JSON parameter of a statement that casts it."""
     return orjson.dumps(value).decode()
+
+
+def readable(rows: Iterable[Row], read: Callable[[Row], Object]) -> dict[str, Object]:
+    """Objects by uid; one that this version cannot read is logged, and hides no other."""
+    found = {}
+    for row in rows:
+        try:
+            found[str(row.uid)] = read(row)
+        except ValidationError:
+            log.exception("stored object cannot be read", extra={"uid": str(row.uid)})
+    return found
 
 
 def metadata(

@@ -19,7 +19,7 @@ from hekla.domain.phases import PodGroupPhase
 from hekla.store import feed, jobs, work
 from hekla.store.database import Session, is_duplicate
 from hekla.store.jobs import Place
-from hekla.store.objects import last_state, metadata, to_json, to_text
+from hekla.store.objects import any_of, last_state, metadata, readable, to_json, to_text
 from hekla.store.schema import PodGroupRow
 
 KIND: Final = "pod_group"
@@ -133,8 +133,8 @@ def load(session: Session, uids: Sequence[str] | None) -> Mapping[str, PodGroup]
     """Groups by uid: those named that exist, or all. For the feed's reader."""
     statement = select(PodGroupRow)
     if uids is not None:
-        statement = statement.where(PodGroupRow.uid.in_([UUID(uid) for uid in uids]))
-    return {str(row.uid): _to_group(row) for row in session.scalars(statement)}
+        statement = statement.where(PodGroupRow.uid == any_of(uids))
+    return readable(session.scalars(statement), _to_group)
 
 
 def page(

@@ -16,7 +16,7 @@ from hekla.domain.errors import AlreadyExistsError, NotFoundError, PreconditionE
 from hekla.domain.phases import QueueState
 from hekla.store import feed, jobs, pod_groups
 from hekla.store.database import Session, is_duplicate
-from hekla.store.objects import last_state, metadata, to_json
+from hekla.store.objects import any_of, last_state, metadata, readable, to_json
 from hekla.store.schema import QueueRow
 
 KIND: Final = "queue"
@@ -119,8 +119,8 @@ def load(session: Session, uids: Sequence[str] | None) -> Mapping[str, Queue]:
     """Queues by uid: those named that exist, or all. For the feed's reader."""
     statement = select(QueueRow)
     if uids is not None:
-        statement = statement.where(QueueRow.uid.in_([UUID(uid) for uid in uids]))
-    return {str(row.uid): _to_queue(row) for row in session.scalars(statement)}
+        statement = statement.where(QueueRow.uid == any_of(uids))
+    return readable(session.scalars(statement), _to_queue)
 
 
 def change(

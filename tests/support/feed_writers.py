@@ -125,7 +125,7 @@ class Writers:
     def _some(self, session: Session, dice: random.Random) -> list[Told]:
         names = sorted(dice.sample(self._names, dice.randint(1, 6)))
         if dice.random() < 0.2:
-            return self._drop(session, names[:1]) + self.touch(session, names[1:])
+            return self.drop(session, names[:1]) + self.touch(session, names[1:])
         return self.touch(session, names)
 
     def touch(self, session: Session, names: Sequence[str]) -> list[Told]:
@@ -147,7 +147,7 @@ class Writers:
         feed.record(session, *[Change(KIND, *one) for one in told])
         return told
 
-    def _drop(self, session: Session, names: Sequence[str]) -> list[Told]:
+    def drop(self, session: Session, names: Sequence[str]) -> list[Told]:
         rows = session.execute(
             text("delete from queue where name = any(:names) returning uid::text, version + 1"),
             {"names": list(names)},

@@ -1,0 +1,567 @@
+"""Watchers: versions only grow, and the last state and the delete always arrive."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+
+from hekla.domain.errors import CursorExpiredError, ExhaustedError, UnavailableError
+from hekla.domain.phases import QueueState
+from hekla.local.postgres import EmbeddedPostgres
+from hekla.store import feed, hub as hubs, jobs, pod_groups, queues
+from hekla.store.database import Database, Session
+from hekla.store.feed import Change, Cursor
+from hekla.store.hub import Hub, Item
+from tests.integration.store.test_store_feed import age_everything, open_elsewhere, turn
+from tests.support.feed_writers import KIND, Writers, load
+from tests.support.objects import make_queue
+from tests.support.store import add_group, add_job
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def hub(database: Database) -> Hub:
+    """One that has begun to read."""
+    hub = Hub(database, {KIND: load})
+    hub.read_once()
+    return hub
+
+
+@contextmanager
+def reading(*hubs: Hub) -> Iterator[None]:
+    """Read all the time, until the block ends."""
+    stop = threading.Event()
+
+    def read(hub: Hub) -> None:
+        while not stop.is_set():
+            if not hub.read_once():
+                stop.wait(0.005)
+
+    threads = [threading.Thread(target=read, args=(hub,)) for hub in hubs]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+class Watch:
+    """One watcher, driven step by step."""
+
+    def __init__(self, hub: Hub, cursor: str = "", kind: str = KIND) -> None:
+        self._stream = hub.watch(kind, cursor, going=lambda: True)
+        self.cursor = cursor
+
+    def take(self, count: int = 1) -> list[Item]:
+        """So many items; bookmarks between them are noted."""
+        items: list[Item] = []
+        while len(items) < count:
+            position, item = next(self._stream)
+            self.cursor = str(position)
+            if item is not None:
+                items.append(item)
+        return items
+
+    def bookmark(self) -> None:
+        """Read on to the next cursor that comes alone."""
+        while True:
+            position, item = next(self._stream)
+            self.cursor = str(position)
+            if item is None:
+                return
+
+    def close(self) -> None:
+        """Leave."""
+        self._stream.close()
+
+
+def told(items: list[Item]) -> list[tuple[str, int]]:
+    return [
+        (item.type, item.object["version"] if item.type == "DELETED" else item.object)
+        for item in items
+    ]
+
+
+def test_a_watch_from_nothing_begins_with_all_there_is(database: Database, hub: Hub) -> None:
+    writers = Writers(database, objects=3, seed=0)
+    made = {writers.add(name) for name in ("a", "b", "c")}
+
+    with closing(Watch(hub)) as watch:
+        items = watch.take(3)
+        watch.bookmark()
+        hub.read_once()
+        writers.add("a")
+        hub.read_once()
+        [more] = watch.take()
+
+    assert {item.uid for item in items} == made
+    assert told(items) == [("ADDED", 1)] * 3
+    assert told([more]) == [("MODIFIED", 2)]
+
+
+def test_a_watch_that_broke_off_in_the_first_list_begins_again(
+    database: Database, hub: Hub
+) -> None:
+    writers = Writers(database, objects=3, seed=0)
+    made = {writers.add(name) for name in ("a", "b", "c")}
+
+    with closing(Watch(hub)) as watch:
+        watch.take(2)
+    with closing(Watch(hub, watch.cursor)) as again:
+        items = again.take(3)
+
+    assert watch.cursor == ""
+    assert {item.uid for item in items} == made
+
+
+def test_a_watch_goes_on_where_another_hub_left_off(database: Database, hub: Hub) -> None:
+    other = Hub(database, {KIND: load})
+    writers = Writers(database, objects=3, seed=0)
+    writers.add("a")
+    with closing(Watch(hub)) as watch:
+        watch.bookmark()
+    writers.add("a")
+    writers.add("b")
+    other.read_once()
+    writers.add("c")
+
+    with closing(Watch(other, watch.cursor)) as resumed:
+        assert told(resumed.take(3)) == [("MODIFIED", 2), ("ADDED", 1), ("ADDED", 1)]
+        writers.add("b")
+        other.read_once()
+        assert told(resumed.take()) == [("MODIFIED", 2)]
+
+
+def test_a_watch_that_begins_before_its_hub_reads_misses_nothing(database: Database) -> None:
+    hub = Hub(database, {KIND: load})
+    writers = Writers(database, objects=3, seed=0)
+
+    with closing(Watch(hub)) as watch:
+        watch.bookmark()
+        writers.add("a")
+        hub.read_once()
+        writers.add("b")
+        hub.read_once()
+
+        assert told(watch.take(2)) == [("ADDED", 1), ("ADDED", 1)]
+
+
+def test_a_change_during_the_catch_up_comes_once(database: Database) -> None:
+    """The reader and the catch-up both see it; what saw it first counts."""
+    writers = Writers(database, objects=3, seed=0)
+    writers.add("a")
+    changed: list[str] = []
+    hub: Hub
+
+    def loader(session: Session, uids: list[str] | None) -> dict[str, int]:
+        found = dict(load(session, uids))
+        if uids is None and not changed:
+            # In the midst of the first list: the list does not show it, the reader tells it.
+            changed.append(writers.add("a"))
+            changed.append(writers.add("b"))
+            hub.read_once()
+        return found
+
+    hub = Hub(database, {KIND: loader})  # type: ignore[dict-item]
+    hub.read_once()
+
+    with closing(Watch(hub)) as watch:
+        assert told(watch.take()) == [("ADDED", 1)]
+        assert told(watch.take(2)) == [("MODIFIED", 2), ("ADDED", 1)]
+        writers.add("a")
+        hub.read_once()
+        assert told(watch.take()) == [("MODIFIED", 3)]
+
+
+def test_what_the_catch_up_saw_is_not_told_again_by_the_reader(
+    database: Database, hub: Hub
+) -> None:
+    writers = Writers(database, objects=3, seed=0)
+    with closing(Watch(hub)) as watch:
+        watch.bookmark()
+    writers.add("a")
+
+    with closing(Watch(hub, watch.cursor)) as again:
+        assert told(again.take()) == [("ADDED", 1)]
+        hub.read_once()  # reads it, too
+        writers.add("a")
+        hub.read_once()
+        assert told(again.take()) == [("MODIFIED", 2)]
+
+
+def test_states_between_may_merge_and_the_delete_still_comes(
+    database: Database, hub: Hub
+) -> None:
+    writers = Writers(database, objects=1, seed=0)
+    uid = writers.add("a")
+    with closing(Watch(hub)) as watch:
+        watch.take()
+        for _ in range(3):
+            writers.add("a")
+        with database.transaction() as session:
+            writers.drop(session, ["a"])
+        hub.read_once()
+        [gone] = watch.take()
+        new = writers.add("a")
+        hub.read_once()
+        [added] = watch.take()
+
+    assert (gone.uid, told([gone])) == (uid, [("DELETED", 5)])
+    assert (added.uid, told([added])) == (new, [("ADDED", 1)])
+
+
+def test_what_is_read_last_is_told_last_and_only_it_moves_the_cursor(
+    database: Database, hub: Hub
+) -> None:
+    writers = Writers(database, objects=9, seed=0)
+    with closing(Watch(hub)) as watch:
+        watch.bookmark()
+        before = watch.cursor
+        for name in ("a", "b", "a", "c"):
+            writers.add(name)
+        hub.read_once()
+
+        assert told(watch.take(2)) == [("ADDED", 1), ("ADDED", 2)]
+        assert watch.cursor == before, "who breaks off here gets all three again"
+        watch.take()
+        assert watch.cursor != before
+    with closing(Watch(hub, before)) as again:
+        assert len(again.take(3)) == 3
+
+
+def test_a_watcher_that_does_not_read_is_ended_and_may_resume(
+    database: Database, hub: Hub
+) -> None:
+    writers = Writers(database, objects=0, seed=0)
+    size = hubs.LONGEST_QUEUE // 2 + 1
+    names = [f"q{number}" for number in range(size)]
+
+    def change_all() -> None:
+        with database.transaction() as session:
+            writers.touch(session, names)
+        hub.read_once()
+
+    with closing(Watch(hub)) as slow, closing(Watch(hub)) as quick:
+        slow.bookmark()
+        quick.bookmark()
+        for _ in range(3):
+            change_all()
+            quick.take(size)
+        with pytest.raises(ExhaustedError, match="resume"):
+            slow.take(1)
+    with closing(Watch(hub, slow.cursor)) as resumed:
+        items = resumed.take(size)
+
+    assert {version for _, version in told(items)} == {3}
+
+
+def test_one_step_larger_than_the_queue_is_handed_out_all_the_same(
+    database: Database, hub: Hub
+) -> None:
+    writers = Writers(database, objects=0, seed=0)
+    names = [f"q{number}" for number in range(hubs.LONGEST_QUEUE + 1)]
+
+    with closing(Watch(hub)) as watch:
+        watch.bookmark()
+        with database.transaction() as session:
+            writers.touch(session, names)
+        hub.read_once()
+
+        assert len(watch.take(len(names))) == len(names)
+
+
+def test_a_stopping_hub_ends_its_watchers(database: Database, hub: Hub) -> None:
+    with closing(Watch(hub)) as watch:
+        watch.bookmark()
+        hub.stop()
+        with pytest.raises(UnavailableError, match="resume elsewhere"):
+            watch.take()
+
+
+def test_a_watcher_stops_when_it_is_told(database: Database, hub: Hub) -> None:
+    Writers(database, objects=0, seed=0).add("a")
+
+    found = list(hub.watch(KIND, "", going=lambda: False))
+
+    assert [item is None for _, item in found] == [False, True]
+
+
+def test_a_hostile_cursor_is_an_expired_one(database: Database, hub: Hub) -> None:
+    for words in ("nonsense", f"{'0' * 32}:1:2:", "\0"):
+        with pytest.raises(CursorExpiredError):
+            next(hub.watch(KIND, words, going=lambda: True))
+
+
+def test_a_hub_that_slept_while_the_ring_turned_has_everybody_list_again(
+    database: Database,
+) -> None:
+    hub = Hub(database, {KIND: load}, long_pause=timedelta(0))
+    hub.read_once()
+    writers = Writers(database, objects=0, seed=0)
+    with closing(Watch(hub)) as watch:
+        watch.bookmark()
+        writers.add("lost")
+        age_everything(database)
+        assert turn(database)
+
+        with pytest.raises(CursorExpiredError, match="too old"):
+            hub.read_once()
+        with pytest.raises(CursorExpiredError, match="too old"):
+            watch.take()
+
+    assert not hub.read_once(), "it begins again from now"
+    with closing(Watch(hub)) as again:
+        again.take()
+        writers.add("new")
+        assert hub.read_once()
+        assert told(again.take()) == [("ADDED", 1)]
+
+
+def test_a_new_incarnation_has_everybody_list_again(database: Database, hub: Hub) -> None:
+    with closing(Watch(hub)) as watch:
+        watch.bookmark()
+        with database.transaction() as session:
+            session.execute(text("update store set incarnation = gen_random_uuid()"))
+        with pytest.raises(CursorExpiredError, match="another store"):
+            hub.read_once()
+        with pytest.raises(CursorExpiredError):
+            watch.take()
+    hub.read_once()
+    with closing(Watch(hub)) as again:
+        again.bookmark()
+    assert Cursor.parse(again.cursor) != Cursor.parse(watch.cursor)
+
+
+def test_postgres_going_away_is_survived_without_loss(database: Database, hub: Hub) -> None:
+    writers = Writers(database, objects=0, seed=0)
+    with closing(Watch(hub)) as watch:
+        watch.bookmark()
+        writers.add("a")
+        with database.transaction() as session:
+            # The connections in the pool, all but this one, break.
+            session.execute(
+                text(
+                    "select pg_terminate_backend(pid) from pg_stat_activity"
+                    " where datname = current_database() and pid <> pg_backend_pid()"
+                )
+            )
+        wait_until(hub.read_once, what="the hub to read again")
+
+        assert told(watch.take()) == [("ADDED", 1)]
+
+
+def test_objects_of_kinds_that_nobody_watches_are_not_loaded(database: Database) -> None:
+    loaded: list[str] = []
+
+    def loader(session: Session, uids: list[str] | None) -> dict[str, int]:
+        loaded.append("queue")
+        return dict(load(session, uids))
+
+    hub = Hub(database, {KIND: loader, "other": loader})  # type: ignore[dict-item]
+    hub.read_once()
+    writers = Writers(database, objects=0, seed=0)
+    writers.add("a")
+    assert not hub.read_once()
+    assert loaded == []
+
+    with hub.subscribed([KIND]):
+        writers.add("a")
+        assert hub.read_once()
+    assert loaded == ["queue"]
+
+
+def test_an_object_is_rendered_once_for_all_watchers(database: Database, hub: Hub) -> None:
+    rendered: list[int] = []
+
+    def render(found: int) -> str:
+        rendered.append(found)
+        return f"v{found}"
+
+    with closing(Watch(hub)) as one, closing(Watch(hub)) as other:
+        one.bookmark()
+        other.bookmark()
+        Writers(database, objects=0, seed=0).add("a")
+        hub.read_once()
+        texts = [watch.take()[0].rendered(render) for watch in (one, other)]
+
+    assert texts == ["v1", "v1"]
+    assert rendered == [1]
+
+
+def test_an_idle_watcher_gets_a_newer_cursor_now_and_then(database: Database, hub: Hub) -> None:
+    stream = hub.watch(KIND, "", going=lambda: True, bookmark=0.0)
+    first, _ = next(stream)
+    with database.transaction() as session:
+        feed.record(session, Change("other", "x", 1, feed.ADDED))
+    hub.read_once()
+
+    later, item = next(stream)
+
+    assert item is None
+    assert later.covers(first)
+    assert later != first
+    stream.close()
+
+
+def test_the_lag_of_a_hub_is_known(hub: Hub) -> None:
+    assert 0 <= hub.seconds_behind < 5
+
+
+def test_jobs_groups_and_queues_are_told_as_the_api_shows_them(database: Database) -> None:
+    hub = Hub(
+        database,
+        {
+            jobs.KIND: jobs.load,
+            pod_groups.KIND: pod_groups.load,
+            queues.KIND: queues.load,
+        },
+    )
+    hub.read_once()
+    with (
+        closing(Watch(hub, kind=jobs.KIND)) as job_watch,
+        closing(Watch(hub, kind=pod_groups.KIND)) as group_watch,
+        closing(Watch(hub, kind=queues.KIND)) as queue_watch,
+    ):
+        for watch in (job_watch, group_watch, queue_watch):
+            watch.bookmark()
+        job = add_job(database)
+        group = add_group(database, job)
+        with database.transaction() as session:
+            queues.make_well_known(session)
+        with database.transaction() as session:
+            queues.change(session, "default", state=QueueState.CLOSED)
+            made = queues.make(session, make_queue("q"), uid=job.uid)
+        with database.transaction() as session:
+            pod_groups.remove(session, group.uid)
+        hub.read_once()
+
+        [told_job] = job_watch.take()
+        [told_group] = group_watch.take()
+        told_queues = {item.object.metadata.name: item for item in queue_watch.take(3)}
+
+    assert (told_job.type, told_job.object) == ("ADDED", job.job)
+    assert told_group.type == "DELETED"
+    assert told_group.object["metadata"]["uid"] == str(group.uid)
+    assert told_queues["default"].object.status.state == "Closed"
+    assert told_queues["q"].object == made
+
+
+def test_an_object_that_cannot_be_read_hides_no_other(database: Database) -> None:
+    hub = Hub(database, {jobs.KIND: jobs.load})
+    hub.read_once()
+    with closing(Watch(hub, kind=jobs.KIND)) as watch:
+        watch.bookmark()
+        odd, good = add_job(database, "odd"), add_job(database, "good")
+        with database.transaction() as session:
+            session.execute(
+                text("""update job set spec = '{"fromTheFuture": 1}' where uid = :uid"""),
+                {"uid": odd.uid},
+            )
+        hub.read_once()
+
+        [item] = watch.take()
+
+    assert item.uid == str(good.uid)
+    with closing(Watch(hub, kind=jobs.KIND)) as again:
+        assert [item.uid for item in again.take()] == [str(good.uid)]
+
+
+class Follower:
+    """A watcher that stops and resumes at random, and notes what it is told."""
+
+    def __init__(self, hubs: list[Hub], number: int, *, last: str) -> None:
+        self._hubs = hubs
+        self._dice = random.Random(number)
+        self._last = last
+        self._cursors = [""]
+        self.newest: dict[str, int] = {}
+        self.gone: set[str] = set()
+        self.resumed = 0
+        self.errors: list[BaseException] = []
+
+    def run(self) -> None:
+        """Follow until the last object is told."""
+        try:
+            while not self._follow():
+                self.resumed += 1
+        except BaseException as error:  # assertions too
+            self.errors.append(error)
+
+    def _follow(self) -> bool:
+        # Now and then one that it had a while ago: it was written down, and nothing since.
+        cursor = self._dice.choice(self._cursors[-3:])
+        if not cursor:
+            self.newest.clear()
+            self.gone.clear()
+        stream = self._dice.choice(self._hubs).watch(KIND, cursor, going=lambda: True)
+        steps = self._dice.randint(1, 400)
+        session: dict[str, int] = {}
+        with closing(stream), suppress(ExhaustedError):
+            for position, item in stream:
+                if item is not None and self._note(item, session):
+                    return True
+                self._cursors.append(str(position))
+                steps -= 1
+                if steps == 0:
+                    break
+        return False
+
+    def _note(self, item: Item, session: dict[str, int]) -> bool:
+        version = item.object["version"] if item.type == "DELETED" else item.object
+        assert version > session.get(item.uid, 0), "it grows as long as nothing is resumed"
+        assert version >= self.newest.get(item.uid, 0), "and never goes back"
+        assert item.uid not in self.gone or item.type == "DELETED", "what is gone stays so"
+        session[item.uid] = self.newest[item.uid] = version
+        if item.type == "DELETED":
+            self.gone.add(item.uid)
+        return item.uid == self._last
+
+
+def test_watchers_miss_nothing_and_never_go_back_whatever_anybody_does(
+    database: Database, postgres: EmbeddedPostgres
+) -> None:
+    """I8, with an end that whoever saw it has seen everything before."""
+    hubs = [Hub(database, {KIND: load}) for _ in range(2)]
+    writers = Writers(database, objects=40, seed=2)
+    end = str(uuid4())
+    followers = [Follower(hubs, number, last=end) for number in range(4)]
+
+    with open_elsewhere(postgres), reading(*hubs):
+        following = [threading.Thread(target=one.run) for one in followers]
+        for thread in following:
+            thread.start()
+        writing = writers.run(threads=4, transactions=120)
+        for thread in writing:
+            thread.join()
+        with database.transaction() as session:
+            session.execute(
+                text("insert into queue (uid, name, spec) values (:uid, 'the end', '{}')"),
+                {"uid": end},
+            )
+            feed.record(session, Change(KIND, end, 1, feed.ADDED))
+        for thread in following:
+            thread.join(timeout=20)
+
+    assert writers.errors == []
+    assert [one.errors for one in followers] == [[]] * 4
+    assert not any(thread.is_alive() for thread in following)
+    assert len(writers.told) > 1000
+    with database.transaction() as session:
+        there = load(session, None)
+    ends = {one.uid: one.version for one in writers.told if one.type == "DELETED"}
+    for one in followers:
+        assert {uid: one.newest[uid] for uid in there} == there, "the last state arrived"
+        known = set(one.newest) & set(ends)
+        assert {uid: one.newest[uid] for uid in known} == {uid: ends[uid] for uid in known}
+        assert known == one.gone, "and so did the delete of all that was ever told"
+        assert one.resumed > 0
