@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from hekla.local import errors
-from hekla.local.launches import ContainerFolder
+from hekla.local.launches import ContainerFolder, Launch
 from hekla.local.pods import FINISHED
 from hekla.local.registry import PODS, Object
 from hekla.local.routing import Request
@@ -44,7 +44,9 @@ class Logs:
                 f'{what} "{name}" in pod "{pod.name}" is waiting to start: no log yet'
             )
         await sent.begin("text/plain")
-        await self._copy(pod, name, sent, tail=tail, limit=limit, follow=follow)
+        await self._copy(
+            pod, name, sent, tail=tail, limit=limit, follow=follow, previous=previous
+        )
         await sent.end()
 
     async def _copy(
@@ -56,14 +58,16 @@ class Logs:
         tail: int | None,
         limit: int | None,
         follow: bool,
+        previous: bool,
     ) -> None:
-        log = self._log(pod, name)
+        log = self._log(pod, name, previous=previous)
         offset = _tail_offset(log, tail) if log is not None and tail is not None else 0
         gone = asyncio.ensure_future(sent.gone())
         try:
             while not gone.done():
-                over = not follow or self._over(pod, name)
-                log = self._log(pod, name)
+                # Looked at before the file, so that nothing is written between.
+                over = not follow or self._over(pod, name, log)
+                log = log or self._log(pod, name)
                 if log is not None:
                     offset, limit = await _send_from(log, offset, limit, sent)
                 if over or limit == 0:
@@ -77,8 +81,10 @@ class Logs:
         wanted = 2 if previous else 1
         return logs[-wanted] if len(logs) >= wanted else None
 
-    def _over(self, pod: Entry, name: str) -> bool:
-        """Whether the container writes no more."""
+    def _over(self, pod: Entry, name: str, log: Path | None) -> bool:
+        """Whether the container writes no more to that log."""
+        if log is not None and Launch(log.parent).ended() is not None:
+            return True
         entry = self._storage.get(PODS, pod.namespace, pod.name)
         if entry is None or entry.uid != pod.uid or entry.field("status.phase") in FINISHED:
             return True

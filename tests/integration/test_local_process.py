@@ -311,6 +311,16 @@ def test_logs_are_read_from_either_end_and_followed(cluster: LocalCluster) -> No
     assert cluster.call("GET", f"{PODS}/chatty/log?timestamps=true").code == 400
 
 
+def test_who_follows_a_log_stops_when_that_run_of_the_container_is_over(
+    cluster: LocalCluster,
+) -> None:
+    cluster.make(PODS, shell("looping", "echo once; exit 0", restartPolicy="Always"))
+    wait_until(lambda: log(cluster, "looping") == "once\n", what="the start")
+
+    assert log(cluster, "looping", "?follow=true") == "once\n"
+    cluster.call("DELETE", f"{PODS}/looping")
+
+
 def test_everything_of_a_home_can_be_killed(cluster: LocalCluster) -> None:
     uid = cluster.make(PODS, shell("home", STUBBORN))["metadata"]["uid"]
     wait_until(lambda: log(cluster, "home") == "up\n", what="the start")
