@@ -21,6 +21,7 @@ from hekla.domain.errors import CursorExpiredError, ExhaustedError, UnavailableE
 from hekla.store import feed
 from hekla.store.database import Database, Session
 from hekla.store.feed import BEGINNING, Cursor
+from hekla.telemetry import metrics
 
 LONGEST_QUEUE: Final = 1_000
 LONG_PAUSE: Final = timedelta(minutes=1)
@@ -77,6 +78,7 @@ class Subscription:
                 return
             if self._waiting and self._waiting + len(items) > LONGEST_QUEUE:
                 self._queue.clear()
+                metrics.feed_dropped.inc()
                 self._end = ExhaustedError(
                     "the watcher reads too slowly; resume from its last cursor"
                 )

@@ -35,9 +35,9 @@ rpc_streams_stalled = Counter(
 # ---- Postgres --------------------------------------------------------------------------
 
 feed_lag_seconds = Gauge(
-    "hekla_feed_lag_seconds", "Age of the newest change when the feed delivered it."
+    "hekla_feed_lag_seconds", "How long ago this process last read the change feed."
 )
-feed_dropped = Counter("hekla_feed_dropped", "Subscribers closed because they fell behind.")
+feed_dropped = Counter("hekla_feed_dropped", "Watchers closed because they fell behind.")
 oldest_xmin_age_seconds = Gauge(
     "hekla_database_oldest_xmin_age_seconds",
     "Age of the oldest transaction that holds back vacuum, in any database of the server.",
@@ -60,11 +60,7 @@ policy_actions = Counter(
 pod_writes = Counter(
     "hekla_pod_writes", "Pods created or deleted in Kubernetes.", ["verb", "result"]
 )
-pod_outcomes = Counter("hekla_pod_outcomes", "How attempts ended.", ["outcome"])
-job_completed = Gauge(
-    "volcano_job_completed_phase_count", "Jobs completed.", ["job_name", "queue_name"]
-)
-job_failed = Gauge("volcano_job_failed_phase_count", "Jobs failed.", ["job_name", "queue_name"])
+jobs_ended = Counter("hekla_jobs_ended", "Jobs that came to an end.", ["phase", "queue_name"])
 job_to_pod_creation = Histogram(
     "volcano_controller_job_to_pod_creation_latency_milliseconds",
     "From a job's creation to the creation of its pod.",

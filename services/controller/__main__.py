@@ -35,6 +35,7 @@ from services.controller.acting import Actor
 from services.controller.clients import Admission
 from services.controller.config import ControllerConfig
 from services.controller.dispatcher import Dispatcher
+from services.controller.figures import Figures
 from services.controller.job_calls import JobCalls
 from services.controller.logs import PodLogs
 from services.controller.observer import Observer
@@ -134,7 +135,7 @@ def main(settings: ControllerConfig) -> None:
         running.enter_context(repeating("feed", read_feed, idle=nothing))
         running.enter_context(repeating("claims", dispatcher.claim_once, idle=nothing))
         running.enter_context(
-            repeating("figures", dispatcher.measure_once, idle=timedelta(seconds=5))
+            repeating("figures", Figures(database, hub).measure_once, idle=timedelta(seconds=5))
         )
         running.enter_context(
             repeating("queues", queue_calls.settle_once, idle=timedelta(seconds=1))

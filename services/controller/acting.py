@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -109,6 +109,9 @@ class Actor:
         if meta.get("uid") and theirs == str(attempt.uid):
             done.confirmed.append(Confirmed(attempt.uid, meta["uid"]))
             metrics.pod_writes.labels("create", "ok").inc()
+            if reply.ok:
+                waited = datetime.now(UTC) - stored.created_at
+                metrics.job_to_pod_creation.observe(waited.total_seconds() * 1000)
             return
         metrics.pod_writes.labels("create", "refused" if reply.status else "unknown").inc()
         pod = f"{stored.key.namespace}/{attempt.pod_name}"

@@ -17,7 +17,6 @@ from hekla.store.database import Database
 from hekla.store.events import Event
 from hekla.store.nudge import Nudge
 from hekla.store.work import Claim
-from hekla.telemetry import metrics
 from services.controller.passes import LONGEST_BACKOFF, backoff
 
 log = logging.getLogger(__name__)
@@ -71,14 +70,6 @@ class Dispatcher:
         if not claims:
             self._heard = self._nudge.wait(max(heard, self._heard), POLL_SECONDS)
         return True
-
-    def measure_once(self) -> bool:
-        """Set the gauges of the queue; nothing more to do for a while."""
-        with self._database.transaction() as session:
-            due, oldest = work.depth(session, [jobs.KIND])
-        metrics.work_due.labels(jobs.KIND).set(due)
-        metrics.work_oldest_due_seconds.labels(jobs.KIND).set(oldest)
-        return False
 
     @contextmanager
     def draining(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from hekla import failpoint
 from hekla.domain.errors import ConflictError, DomainError, NotFoundError
+from hekla.domain.phases import FINISHED
 from hekla.store import attempts, work
 from hekla.store.database import Database, Session, now
 from hekla.store.jobs import StoredJob
@@ -57,6 +58,15 @@ class Slice:
     plan: Plan
     acts: Acts
     done: Done
+
+
+def _count(stored: StoredJob, decided: Plan) -> None:
+    """Move the counters of what was decided."""
+    if decided.event:
+        metrics.policy_actions.labels(decided.event, decided.action).inc()
+    before = stored.job.status.state.phase
+    if decided.phase in FINISHED and decided.phase != before:
+        metrics.jobs_ended.labels(str(decided.phase), stored.job.spec.queue).inc()
 
 
 def backoff(failures: int, longest: timedelta) -> timedelta:
@@ -138,6 +148,7 @@ class Passes:
             record(session, stored, observed, decided, at)
             acts = self._acts(session, stored, decided)
         failpoint.hit("controller.commit-unknown")
+        _count(stored, decided)
         failpoint.hit("controller.recorded")
         done = self._actor.act(stored, acts) if acts else Done()
         failpoint.hit("controller.acted")

@@ -170,6 +170,9 @@ class Plan:
     """Tasks' fired triggers hold for the new version too."""
     cancel_timers: bool = False
     notes: Sequence[Note] = ()
+    event: str = ""
+    """The event by which a policy asked for the action; empty without one."""
+    action: str = ""
     due_at: datetime | None = None
     """When time alone asks for another pass."""
     again: bool = False

@@ -121,6 +121,8 @@ def _step(observed: Observed, reaction: Reaction, step: Step, now: datetime) -> 
         carry=step.resumes,
         cancel_timers=step.pods is PodStep.STOP or whole,
         notes=_notes(observed, reaction, phase),
+        event=reaction.event,
+        action=str(reaction.action),
         due_at=_earliest(reaction.due_at, observed.retry_at if synced else None, expires_at),
         again=changed or bool(kills) or reaction.more or (ready and bool(observed.missing)),
         expire=expires_at is not None and expires_at <= now,

@@ -71,6 +71,7 @@ class Wish:
     target: Target | None = None
     attempt: UUID | None = None
     trigger: Trigger | None = None
+    event: JobEvent = JobEvent.ANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,8 @@ class Reaction:
     cause: Cause = Cause.PROGRESS
     targets: Sequence[Target] = ()
     because: str = ""
+    event: str = ""
+    """The event that a policy reacted to; empty without one."""
     handled: Sequence[UUID] = ()
     triggers: Sequence[Trigger] = ()
     commands: Sequence[int] = ()
@@ -149,6 +152,7 @@ def _strongest(
         Cause.FAILURE if Cause.FAILURE in causes else chosen.cause,
         targets=[wish.target for wish in granted if wish.target is not None],
         because=chosen.because,
+        event=str(chosen.event),
         handled=[*handled, *[wish.attempt for wish in granted if wish.attempt is not None]],
         triggers=[*triggers, *fired],
         due_at=due_at,
@@ -193,6 +197,7 @@ def _wishes_of_outcomes(
                     action=found.action,
                     cause=Cause.FAILURE if failed else Cause.EVICTION,
                     because=_story(ended, event),
+                    event=event,
                     target=Target(ended.task, ended.index),
                     attempt=ended.uid,
                 )
@@ -262,6 +267,7 @@ def _wish(trigger: Trigger, observed: Observed, at: datetime) -> Wish:
         action=trigger.action,
         cause=CAUSES[trigger.event],
         because=f"{trigger.event}{where}{index}",
+        event=trigger.event,
         target=Target(trigger.task, trigger.index) if trigger.task else None,
         trigger=trigger,
     )
