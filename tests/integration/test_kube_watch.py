@@ -251,17 +251,35 @@ def test_a_watch_may_begin_with_the_list(
 
     watch = client.watch(PODS, project=project)
     [listed] = watch.take(5)
+    assert (listed.type, len(listed.object), len([*listed.object])) == ("RELISTED", 1200, 1200)
+
+    wait_until(lambda: server.watching, what="the watch")
+    server.cut_watches()
+    wait_until(lambda: len(server.seen("GET", "/pods", watch=True)) == 2, what="a new watch")
     server.put(f"{PODS_PATH}/new", {"status": {"phase": "Pending"}})
     [added] = watch.take(5)
-
-    assert (listed.type, len(listed.object), len(list(listed.object))) == (
-        "RELISTED",
-        1200,
-        1200,
-    )
     assert added.type == "ADDED"
+
     assert server.seen("GET", "/pods") == [], "no list was asked for"
-    assert len(server.seen("GET", "/pods", watch=True)) == 1
+    resumed = server.seen("GET", "/pods", watch=True)[-1].query
+    assert resumed["resourceVersion"] == str(100 + 1200)
+    assert "sendInitialEvents" not in resumed
+
+
+def test_what_happens_while_the_list_is_sent_comes_after_it(
+    server: KubeServer, client: KubeClient
+) -> None:
+    server.begins_watches_with_lists = True
+    for number in range(10_000):
+        server.put(f"{PODS_PATH}/p{number}", {})
+    world = World(client.watch(PODS))
+    wait_until(lambda: server.watching, what="the watch")
+    for number in range(10):
+        server.put(f"{PODS_PATH}/new{number}", {})
+
+    world.until(lambda world: len(world.objects) == 10_010)
+
+    assert world.relists == 1
 
 
 def test_a_server_that_ignores_how_it_is_asked_is_asked_for_pages(
