@@ -100,6 +100,12 @@ def status(home: Home) -> Sequence[Standing] | None:
     """How each unit stands, or None if no supervisor runs."""
     if not control.alive(home.run):
         return None
+    try:
+        units = _units(home)
+    except UnavailableError:
+        if not control.alive(home.run):  # it ended meanwhile
+            return None
+        raise
     ports = remembered_ports(home)
     return [
         Standing(
@@ -111,7 +117,7 @@ def status(home: Home) -> Sequence[Standing] | None:
             problem=readiness.why_not(unit, home, ports),
             address=_address(unit["name"], ports),
         )
-        for unit in _units(home)
+        for unit in units
         if unit["state"] != State.DONE
     ]
 

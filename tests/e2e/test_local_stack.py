@@ -10,11 +10,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
+from hekla.local import up
+from hekla.local.endpoints import Home, remembered_ports
 from hekla.local.supervisor import processes
+from hekla.local.up import Standing
 from tests.support.waiting import wait_until
 
 HEKLA: Final = str(Path(sys.executable).parent / "hekla")
@@ -34,6 +37,7 @@ spec:
     template:
       spec:
         restartPolicy: Never
+        terminationGracePeriodSeconds: 1
         containers:
         - name: main
           image: busybox
@@ -78,10 +82,11 @@ class Stack:
         assert "Traceback" not in done.stderr
         return lines[0]
 
-    def units(self) -> Mapping[str, Mapping[str, Any]]:
-        done = self.run("status", "-o", "json")
-        found = json.loads(done.stdout or '{"services": []}')["services"]
-        return {unit["name"]: unit for unit in found}
+    def units(self) -> Mapping[str, Standing]:
+        return {unit.name: unit for unit in up.status(Home(self.home)) or ()}
+
+    def ports(self) -> Mapping[str, int]:
+        return remembered_ports(Home(self.home))
 
     def processes(self) -> list[int]:
         """Every process with this home in its environment, but for the tests' own."""
@@ -99,7 +104,7 @@ class Stack:
 
     def ready(self) -> bool:
         units = self.units()
-        return set(units) >= SERVICES and not any(unit["problem"] for unit in units.values())
+        return set(units) >= SERVICES and not any(unit.problem for unit in units.values())
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +119,8 @@ def test_everything_is_ready_and_every_file_is_in_the_home(stack: Stack) -> None
     units = stack.units()
 
     assert set(units) == SERVICES
-    assert {unit["state"] for unit in units.values()} == {"RUNNING"}
-    assert not any(unit["problem"] for unit in units.values())
+    assert {unit.state for unit in units.values()} == {"RUNNING"}
+    assert stack.ready()
     endpoints = json.loads((stack.home / "endpoints.json").read_text())
     assert {"webhook", "controller", "scheduler", "flow", "kubernetes"} <= set(endpoints)
     assert (stack.home / "kubeconfig").read_text()
@@ -126,86 +131,76 @@ def test_everything_is_ready_and_every_file_is_in_the_home(stack: Stack) -> None
     ]
 
 
-def test_up_again_is_fine_and_changes_nothing(stack: Stack) -> None:
-    before = {name: unit["pid"] for name, unit in stack.units().items()}
+def test_up_again_changes_nothing_and_with_other_options_names_the_difference(
+    stack: Stack,
+) -> None:
+    before = {name: unit.pid for name, unit in stack.units().items()}
 
-    assert stack.ok("up", "--detach") == f"hekla was up in {stack.home}\n"
-    stack.ok("up", "--detach", "--nodes", "2")
-
-    assert {name: unit["pid"] for name, unit in stack.units().items()} == before
-
-
-def test_up_with_other_options_names_the_difference(stack: Stack) -> None:
+    assert stack.ok("up", "--detach", "--nodes", "2") == f"hekla was up in {stack.home}\n"
     assert stack.fails("up", "--detach", "--nodes", "5") == (
         "error: already up with --nodes 2, not 5; 'hekla down' first"
     )
-    assert "--runtime process, not simulate" in stack.fails("up", "--runtime", "simulate")
-    assert "--replicas of one each, not controller=2" in stack.fails(
-        "up", "--replicas", "controller=2"
-    )
-    assert "port" in stack.fails("up", "--port", "controller=1")
+    assert "for controller, not 1" in stack.fails("up", "--port", "controller=1")
+
+    assert {name: unit.pid for name, unit in stack.units().items()} == before
 
 
-def test_a_stopped_service_stays_so_and_up_starts_it_again(stack: Stack) -> None:
-    assert stack.ok("stop", "flow") == "flow stopped\n"
+def test_a_stopped_service_stays_so_is_named_by_what_needs_it_and_up_starts_it_again(
+    stack: Stack,
+) -> None:
+    assert stack.ok("stop", "controller") == "controller stopped\n"
 
-    flow = stack.units()["flow"]
-    assert (flow["state"], flow["pid"], flow["problem"]) == (
-        "STOPPED",
-        None,
-        "stopped by request",
-    )
+    controller = stack.units()["controller"]
+    assert (controller.state, controller.pid) == ("STOPPED", None)
+    assert controller.problem == "stopped by request"
     assert stack.run("status").returncode == 1
+    line = stack.fails("job", "list")
+    assert line.startswith("error: the controller at 127.0.0.1:")
+    assert "cannot be reached" in line
     stack.ok("up", "--detach")
     assert stack.run("status").returncode == 0
 
 
-def test_without_its_controller_a_command_names_it(stack: Stack) -> None:
-    stack.ok("stop", "controller")
-    try:
-        line = stack.fails("job", "list")
-    finally:
-        stack.ok("start", "controller")
+def test_whatever_is_killed_is_started_again(stack: Stack) -> None:
+    before = stack.units()
 
-    assert line.startswith("error: the controller at 127.0.0.1:")
-    assert "cannot be reached" in line
-    assert stack.ok("job", "list", "-o", "name") == ""
-
-
-@pytest.mark.parametrize("name", sorted(SERVICES))
-def test_what_is_killed_is_started_again(stack: Stack, name: str) -> None:
-    before = stack.units()[name]
-
-    os.kill(before["pid"], signal.SIGKILL)
+    for unit in before.values():
+        assert unit.pid is not None
+        os.kill(unit.pid, signal.SIGKILL)
 
     wait_until(
-        lambda: stack.units()[name]["restarts"] > before["restarts"], what="the restart counted"
+        lambda: all(
+            unit.restarts > before[name].restarts for name, unit in stack.units().items()
+        ),
+        what="every restart to be counted",
     )
-    wait_until(stack.ready, timeout=40, what=f"everything ready after {name} was killed")
-    assert stack.units()[name]["pid"] != before["pid"]
+    wait_until(stack.ready, timeout=60, what="everything ready again")
+    pids = {unit.pid for unit in stack.units().values()}
+    assert pids.isdisjoint(unit.pid for unit in before.values())
 
 
-def test_a_killed_supervisor_leaves_nothing_twice(stack: Stack) -> None:
-    before = stack.units()
+def test_after_the_supervisor_was_killed_up_leaves_nothing_twice(stack: Stack) -> None:
+    before, ports = stack.units(), stack.ports()
     [supervisor] = [found.pid for found in processes.units_of(stack.home) if found.unit == ""]
-    ports = json.loads((stack.home / "endpoints.json").read_text())["ports"]
 
     os.kill(supervisor, signal.SIGKILL)
-    wait_until(lambda: stack.run("status").returncode == 1, what="the status to know")
+    wait_until(lambda: not stack.units(), what="the status to know")
     stack.ok("up", "--detach")
 
     after = stack.units()
-    assert {unit["pid"] for unit in after.values()}.isdisjoint(
-        unit["pid"] for unit in before.values()
-    )
-    names = [found.unit for found in processes.units_of(stack.home)]
-    mains = {unit["pid"] for unit in after.values()}
-    assert mains <= {found.pid for found in processes.units_of(stack.home)}
-    assert names.count("") == 1
-    assert json.loads((stack.home / "endpoints.json").read_text())["ports"] == ports
+    pids = {unit.pid for unit in after.values()}
+    assert pids.isdisjoint(unit.pid for unit in before.values())
+    found = processes.units_of(stack.home)
+    assert pids <= {one.pid for one in found}
+    assert [one.unit for one in found].count("") == 1
+    assert [one.unit for one in found].count("webhook") == 1
+    assert stack.ports() == ports
 
 
-def test_down_leaves_no_process_though_pods_are_stubborn(stack: Stack) -> None:
+def test_down_leaves_no_process_though_pods_are_stubborn_and_up_has_all_data(
+    stack: Stack,
+) -> None:
+    ports = stack.ports()
     stack.ok("apply", "-f", "-", stdin=STUBBORN_JOB)
     stack.ok("job", "wait", "stubborn", "--for", "Running", "--timeout", "30s")
     wait_until(lambda: "up" in stack.run("job", "logs", "stubborn").stdout, what="its output")
@@ -216,16 +211,10 @@ def test_down_leaves_no_process_though_pods_are_stubborn(stack: Stack) -> None:
     assert stack.ok("down") == f"hekla was down in {stack.home}\n"
     assert "not up" in stack.fails("status")
 
-
-def test_after_a_restart_of_everything_its_ports_and_its_data_are_the_same(
-    stack: Stack,
-) -> None:
-    ports = json.loads((stack.home / "endpoints.json").read_text())["ports"]
-
     stack.ok("up", "--detach")
 
-    assert json.loads((stack.home / "endpoints.json").read_text())["ports"] == ports
-    assert "job.batch.volcano.sh/stubborn" in stack.ok("job", "list", "-o", "name")
+    assert stack.ports() == ports
+    assert stack.ok("job", "list", "-o", "name") == "job.batch.volcano.sh/stubborn\n"
     stack.ok("job", "delete", "stubborn", "--timeout", "60s")
     stack.ok("down", "--purge")
     assert not stack.home.exists()
