@@ -7,7 +7,7 @@ callers may be told of; what breaks a constraint is ours and passes through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
@@ -31,6 +31,16 @@ __all__ = ["Database", "Session", "now"]
 STATEMENT_TIMEOUT: Final = "5s"
 IDLE_IN_TRANSACTION_TIMEOUT: Final = "10s"
 POOL_TIMEOUT_SECONDS: Final = 5.0
+CONNECT: Final[Mapping[str, Any]] = {
+    "connect_timeout": 5,
+    # Prepared statements do not survive a transaction-pooling proxy.
+    "prepare_threshold": None,
+    # A server that the network lost is noticed in seconds, not in hours.
+    "keepalives_idle": 5,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
 SERIALIZATION_FAILURES: Final = frozenset({"40001", "40P01"})
 """SQLSTATEs of transactions that may simply be tried again."""
 TOO_SLOW: Final = frozenset({"57014", "55P03"})
@@ -66,8 +76,7 @@ class Database:
             # A large float comes back from JSONB as digits only; orjson reads a float again.
             json_serializer=to_text,
             json_deserializer=orjson.loads,
-            # Prepared statements do not survive a transaction-pooling proxy.
-            connect_args={"prepare_threshold": None, "connect_timeout": 5},
+            connect_args=dict(CONNECT),
         )
 
         @event.listens_for(self.engine, "connect")

@@ -15,6 +15,8 @@ from typing import Final
 
 import psycopg
 
+from hekla.store.database import CONNECT
+
 log = logging.getLogger(__name__)
 
 CHANNEL: Final = "hekla_change"
@@ -72,9 +74,7 @@ class Nudge:
                 thread.join(timeout=5)
 
     def _connect(self) -> psycopg.Connection:
-        return psycopg.connect(
-            self._url, autocommit=True, connect_timeout=5, prepare_threshold=None
-        )
+        return psycopg.connect(self._url, autocommit=True, **CONNECT)
 
     def _send(self) -> None:
         while not self._stop.is_set():

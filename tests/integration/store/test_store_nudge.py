@@ -1,0 +1,123 @@
+"""Hints: quick when they can be heard, and missed by nobody who polls."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import psycopg
+from sqlalchemy import text
+
+from hekla.store import work
+from hekla.store.database import Database
+from hekla.store.nudge import Nudge
+from tests.support.store import add_job, value
+from tests.support.waiting import wait_until
+
+LISTENERS = (
+    "select count(*) from pg_stat_activity"
+    " where datname = current_database() and query = 'listen hekla_change'"
+)
+
+
+def wait_for_listeners(database: Database, count: int) -> None:
+    def listening() -> bool:
+        with database.transaction() as session:
+            return bool(value(session, LISTENERS) == count)
+
+    wait_until(listening, what=f"{count} processes to listen")
+
+
+def test_a_hint_wakes_its_own_process_at_once(database: Database) -> None:
+    nudge = Nudge(database.url)  # not running: nothing is sent or heard
+    seen = nudge.count
+
+    threading.Timer(0, nudge.poke).start()
+
+    assert nudge.wait(seen, timeout=5) == seen + 1
+
+
+def test_who_waits_without_a_hint_goes_on_in_time(database: Database) -> None:
+    nudge = Nudge(database.url)
+    nudge.poke()
+
+    assert nudge.wait(nudge.count, timeout=0.01) == nudge.count
+    assert nudge.wait(nudge.count - 1, timeout=60) == nudge.count, "it came before"
+
+
+def test_a_change_is_hinted_to_other_processes(database: Database) -> None:
+    with Nudge(database.url).running() as here, Nudge(database.url).running() as there:
+        wait_for_listeners(database, 2)
+        changing = Database(database.url)
+        changing.on_change(here.poke)
+        seen = there.count
+
+        before = time.monotonic()
+        add_job(changing)
+
+        assert there.wait(seen, timeout=5) > seen
+        assert time.monotonic() - before < 2
+        changing.close()
+
+
+def test_many_hints_at_once_are_sent_as_few(database: Database) -> None:
+    with Nudge(database.url).running() as here, Nudge(database.url).running() as there:
+        wait_for_listeners(database, 2)
+        seen = there.count
+        for _ in range(500):
+            here.poke()
+        with database.transaction() as session:
+            session.execute(text("notify hekla_change, 'the end'"))
+        wait_until(lambda: there.count > seen, what="hints to arrive")
+
+        assert here.count >= 500, "each of them in the process itself"
+        assert there.count - seen < 100
+
+
+def test_hints_come_again_after_their_connections_broke(database: Database) -> None:
+    with Nudge(database.url).running() as here, Nudge(database.url).running() as there:
+        wait_for_listeners(database, 2)
+        with database.transaction() as session:
+            session.execute(
+                text(
+                    "select pg_terminate_backend(pid) from pg_stat_activity"
+                    " where datname = current_database() and query ~ '^(listen|notify)'"
+                )
+            )
+        wait_for_listeners(database, 0)
+        seen = there.count
+        here.poke()
+        wait_for_listeners(database, 2)
+
+        def heard() -> bool:
+            here.poke()
+            return there.count > seen
+
+        wait_until(heard, what="a hint to arrive")
+
+
+def test_where_nobody_can_listen_the_process_still_hints_itself() -> None:
+    nudge = Nudge("postgresql+psycopg://hekla@/none?host=/nonexistent")
+    before = time.monotonic()
+
+    with nudge.running():
+        seen = nudge.count
+        nudge.poke()
+        assert nudge.wait(seen, timeout=5) > seen
+
+    assert time.monotonic() - before < 4, "and it ends without waiting for a connection"
+
+
+def test_no_hint_is_sent_in_the_transaction_that_gives_the_reason(database: Database) -> None:
+    url = database.url.replace("+psycopg", "")
+    with psycopg.connect(url, autocommit=True) as listener:
+        listener.execute("listen hekla_change")
+        with database.transaction() as session:
+            work.wake(session, "thing", "a")
+        add_job(database)
+        with database.transaction() as session:
+            session.execute(text("notify hekla_change, 'the end'"))
+
+        first = next(listener.notifies(timeout=5))
+
+    assert first.payload == "the end", "notifications come in the order of commits"
