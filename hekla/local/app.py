@@ -17,12 +17,13 @@ from hekla.local.faults import Faults
 from hekla.local.journal import JournalError
 from hekla.local.objects import Objects
 from hekla.local.paging import Page
-from hekla.local.registry import PODS, Kind, Registry
+from hekla.local.registry import NAMESPACES, PODS, Kind, Registry
 from hekla.local.routing import Request, Target
 from hekla.local.storage import Entry, Storage
 from hekla.local.watches import Watches
 
 BODY_LIMIT: Final = 3 * 1024 * 1024
+_TOGETHER: Final = 200
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 Scope = MutableMapping[str, Any]
@@ -88,6 +89,8 @@ class App:
             await self._answer_page(request, sent)
         elif request.method == "GET":
             await self._read(target, request, sent)
+        elif request.method == "DELETE" and target.name is None:
+            await sent.whole(200, await self._delete_all(target, request))
         else:
             code, body = await self._write(target, request)
             await sent.whole(code, body)
@@ -144,6 +147,17 @@ class App:
         finally:
             await self._storage.settled()
 
+    async def _delete_all(self, target: Target, request: Request) -> bytes:
+        if target.kind.namespaced == (target.namespace is None) or target.kind is NAMESPACES:
+            raise errors.method_not_allowed(f"all {target.kind.plural} at once")
+        how = routing.deletion(request)
+        chosen = self._objects.select(_selected(target, request))
+        deleted: list[Entry] = []
+        for begin in range(0, len(chosen), _TOGETHER):  # others get their turn in between
+            deleted += self._objects.delete_all(chosen[begin : begin + _TOGETHER], how)
+            await self._storage.settled()
+        return listing(target.kind, Page(deleted, self._storage.version))
+
     def _written(self, target: Target, request: Request) -> tuple[int, bytes]:
         kind, name, subresource = target.kind, target.name, target.subresource
         namespace = target.namespace or ""
@@ -177,10 +191,6 @@ class App:
             case "DELETE", "" if name is not None:
                 entry, gone = objects.delete(kind, namespace, name, routing.deletion(request))
                 answer = _success(kind, entry) if gone and kind is not PODS else entry.raw
-            case "DELETE", "":
-                how = routing.deletion(request)
-                deleted = objects.delete_selected(_selected(target, request), how)
-                answer = listing(kind, Page(deleted, self._storage.version))
             case _:
                 what = f"{kind.plural}/{subresource}" if subresource else kind.plural
                 raise errors.method_not_allowed(what)

@@ -44,8 +44,8 @@ class Namespaces:
         left = False
         for kind in self._registry:
             if kind.namespaced:
-                selection = Selection(kind, name)
-                self._objects.delete_selected(selection, Deletion())
+                inside = self._objects.select(Selection(kind, name))
+                self._objects.delete_all(inside, Deletion())
                 left = left or any(
                     self._storage.latest(kind, name, entry.name)
                     for entry in self._storage.select(kind, name)

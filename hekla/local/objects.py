@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -236,14 +236,13 @@ class Objects:
         value["metadata"] = marked
         return Deleted(self._storage.put(kind, value), gone=False)
 
-    def delete_selected(self, selection: Selection, how: Deletion) -> list[Entry]:
-        """Delete all objects meant."""
-        deleted = []
-        kind = selection.kind
-        for entry in self.select(selection):
-            if self._storage.latest(kind, entry.namespace, entry.name) is not None:
-                deleted.append(self.delete(kind, entry.namespace, entry.name, how).entry)
-        return deleted
+    def delete_all(self, entries: Iterable[Entry], how: Deletion) -> list[Entry]:
+        """Delete those of ``entries`` that are still there."""
+        return [
+            self.delete(entry.kind, entry.namespace, entry.name, how).entry
+            for entry in entries
+            if self._storage.latest(entry.kind, entry.namespace, entry.name) is not None
+        ]
 
     def _marked(self, old: Object, grace: int) -> Object:
         if "deletionTimestamp" not in old:

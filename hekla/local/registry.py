@@ -6,6 +6,7 @@ about a kind is in its rules (``rules.py``), found by the same key.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -25,7 +26,7 @@ class Field(NamedTuple):
         for step in self.path:
             value = value.get(step) if isinstance(value, dict) else None
         if isinstance(value, str):
-            return value
+            return sys.intern(value)  # a few values, each in many objects
         if value is None:
             return self.absent
         return str(value).lower() if isinstance(value, bool) else str(value)

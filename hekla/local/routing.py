@@ -98,31 +98,34 @@ def read_query(raw: bytes) -> dict[str, str]:
 
 def find(registry: Registry, path: str) -> Target | None:
     """What ``path`` names among the kinds served, or None."""
-    parts = path.strip("/").split("/")
-    if not all(parts):
-        return None
-    if parts[:2] == ["api", "v1"]:
-        group, version, rest = "", "v1", parts[2:]
-    elif parts[0] == "apis" and len(parts) > 3:
-        group, version, rest = parts[1], parts[2], parts[3:]
-    else:
-        return None
+    group, version, rest = _split(path)
     namespace = None
     in_namespace = rest[0:1] == ["namespaces"] and len(rest) >= 3
     if in_namespace and not (not group and rest[2] in {"status", "finalize"}):
         namespace, rest = rest[1], rest[2:]
-    if not rest or len(rest) > 3:
+    if not 1 <= len(rest) <= 3:
         return None
     kind = registry.find(group, version, rest[0])
     name = rest[1] if len(rest) > 1 else None
     subresource = rest[2] if len(rest) > 2 else ""
-    if kind is None or (namespace is not None and not kind.namespaced):
+    if kind is None or (subresource and not _has(kind, subresource)):
         return None
-    if kind.namespaced and namespace is None and name is not None:
-        return None
-    if subresource and not _has(kind, subresource):
+    # One object of a namespaced kind is found only in its namespace, a list also outside.
+    if kind.namespaced == (namespace is None) and not (kind.namespaced and name is None):
         return None
     return Target(kind, namespace, name, subresource)
+
+
+def _split(path: str) -> tuple[str, str, list[str]]:
+    """Group, version and the rest of a path; the rest is empty for one of another form."""
+    parts = path.strip("/").split("/")
+    if not all(parts):
+        return "", "", []
+    if parts[:2] == ["api", "v1"]:
+        return "", "v1", parts[2:]
+    if parts[0] == "apis" and len(parts) > 3:
+        return parts[1], parts[2], parts[3:]
+    return "", "", []
 
 
 def deletion(request: Request) -> Deletion:

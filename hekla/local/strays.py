@@ -30,18 +30,22 @@ def kill_strays(home: Path) -> int:
         found = environ.get(HOME)
         return POD_UID in environ and bool(found) and os.path.realpath(found or "") == wanted
 
-    return kill_where(ours)
+    return kill_where(ours, looks=3)
 
 
-def kill_where(ours: Callable[[Mapping[str, str]], bool]) -> int:
+def kill_where(ours: Callable[[Mapping[str, str]], bool], *, looks: int = 1) -> int:
     """Kill the processes, but for this one, whose environment is so.
 
-    Looks again until it finds none, for a process may start another while it is looked for.
+    Looks again until it finds none, ``looks`` times in a row, for a process may start another
+    while it is looked for.
     """
     killed: set[int] = set()
+    clean = 0
     for _ in range(_ROUNDS):
         found = [pid for pid, environ in processes() if ours(environ)]
-        if not found:
+        # One that becomes another program at that instant shows no environment.
+        clean = 0 if found else clean + 1
+        if clean == looks:
             break
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
