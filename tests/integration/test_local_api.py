@@ -184,6 +184,9 @@ def test_a_dry_run_answers_as_if_and_keeps_nothing(cluster: LocalCluster) -> Non
             "PUT", PODS, named("x"), 405, "MethodNotAllowed", "pods", id="PUT on a list"
         ),
         pytest.param(
+            "DELETE", "/api/v1/pods", None, 405, "MethodNotAllowed", "pods", id="DELETE of all"
+        ),
+        pytest.param(
             "GET",
             "/api/v1/pods?labelSelector=(",
             None,
