@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from typing import Final, NamedTuple, Protocol
 
 from hekla.domain.errors import UnavailableError
@@ -120,18 +121,27 @@ class ProcessLink:
         deaths = 0
         while not self._closing.is_set():
             began = time.monotonic()
-            self._live()
+            code: int | None = None
+            try:
+                code = self._live()
+            except Exception:  # the loop goes on: without a child nothing works
+                log.exception("the Kubernetes I/O process cannot be kept")
             deaths = 1 if time.monotonic() - began > STEADY else deaths + 1
             if not self._closing.is_set():
-                log.error("the Kubernetes I/O process ended", extra={"deaths": deaths})
+                log.error(
+                    "the Kubernetes I/O process ended", extra={"code": code, "deaths": deaths}
+                )
                 self._closing.wait(backoff(deaths))
 
-    def _live(self) -> None:
-        """Start a child and pass on what it says until it ends."""
-        ours_out, theirs_in = socket.socketpair()
-        ours_in, theirs_out = socket.socketpair()
-        fence, progress = self._aside.fence.fileno(), self._aside.progress.fileno()
-        with ours_in, theirs_in, theirs_out:
+    def _live(self) -> int:
+        """Start a child and pass on what it says until it ends; its exit code."""
+        with ExitStack() as open_sockets:
+            ours_out, theirs_in = socket.socketpair()
+            ours_in, theirs_out = socket.socketpair()
+            for one in (ours_in, theirs_in, theirs_out):
+                open_sockets.enter_context(one)
+            open_sockets.callback(self._close, ours_out)
+            fence, progress = self._aside.fence.fileno(), self._aside.progress.fileno()
             inherited = [theirs_in.fileno(), theirs_out.fileno(), fence, progress]
             child = subprocess.Popen(
                 [sys.executable, "-m", "hekla.kube.child", *map(str, inherited)],
@@ -148,9 +158,12 @@ class ProcessLink:
                 with self._state:
                     self._sender = self._child = None
                 self._receiver.lost()
-                _end(child)
-                with self._sending:  # nobody may be writing to a descriptor that is closed
-                    ours_out.close()
+                code = _end(child)
+        return code
+
+    def _close(self, sender: socket.socket) -> None:
+        with self._sending:  # nobody may be writing to a descriptor that is closed
+            sender.close()
 
     def _converse(self, out: socket.socket, into: socket.socket) -> None:
         out.settimeout(SEND_TIMEOUT)
@@ -186,9 +199,9 @@ def _read(reader: _Reader) -> FromEngine | Ready | None:
     return message
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _end(child: subprocess.Popen[bytes]) -> int:
     try:
-        child.wait(STOP_TIMEOUT)
+        return child.wait(STOP_TIMEOUT)
     except subprocess.TimeoutExpired:
         child.kill()
-        child.wait()
+        return child.wait()
