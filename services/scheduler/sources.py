@@ -106,16 +106,17 @@ class Stream:
             with self._controller.watch(self.kind, self._cursor) as news:
                 self._take(news)
         except CursorExpiredError as error:
-            log.warning("stream restarts", extra={"kind": self.kind, "reason": str(error)})
+            log.warning("stream begins anew", extra={"kind": self.kind, "reason": str(error)})
             self._cursor = ""
             self._heard_at = None
             return True
         except DomainError as error:
-            if self._heard_at is not None and not self._stop.is_set():
-                log.warning("stream lost", extra={"kind": self.kind, "reason": str(error)})
             self._failure = str(error)
+        connected = self._heard_at is not None
         self._heard_at = None
-        return False
+        if connected and not self._stop.is_set():
+            log.warning("stream lost", extra={"kind": self.kind, "reason": self._failure})
+        return connected  # once more at once: another replica may serve it
 
     def _take(self, news: Iterator[News]) -> None:
         # From an empty cursor all there is comes first, up to a bookmark: only then is it
