@@ -218,17 +218,21 @@ def delete(
     namespace: str,
 ) -> None:
     """Delete jobs, pods and pod groups included."""
-    removals = []
+    removals, failures = [], []
     for name in names:
         try:
             removals.append(gone.delete(client, namespace, name))
-        except NotFoundError:
+        except NotFoundError as error:
             if not ignore_not_found:
-                raise
+                failures.append(error)
     for removal in removals:
         if wait:
             removal.wait(client, timeout)
         click.echo(f"{kinds.JOBS.resource}/{removal.job.metadata.name} deleted")
+    for failure in failures:
+        click.echo(f"error: {failure}", err=True)
+    if failures:
+        raise click.exceptions.Exit(1)
 
 
 def _command(word: str, action: JobAction, about: str) -> click.Command:

@@ -361,6 +361,17 @@ def test_delete_does_not_wait_when_told_so_nor_longer_than_told(
     assert "job default/job-1 is not gone after 100ms; its removal goes on" in timed_out.stderr
 
 
+def test_one_job_that_is_not_there_does_not_keep_the_others(
+    address: str, served: Controller, client: Client
+) -> None:
+    submit(served, client)
+
+    result = run(address, "job", "delete", "nothing", "job-1", "--wait=false")
+
+    assert (result.exit_code, result.stdout) == (1, "job.batch.volcano.sh/job-1 deleted\n")
+    assert result.stderr == "error: job default/nothing does not exist\n"
+
+
 def test_deleting_a_manifest_takes_jobs_before_queues_and_goes_on_after_a_failure(
     address: str, served: Controller
 ) -> None:
