@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 
@@ -13,6 +14,8 @@ from hekla.local import nodes, server
 from hekla.local.journal import Journal, JournalError
 from hekla.local.settings import PREFIX, Settings
 from hekla.telemetry import configure_logging
+
+log = logging.getLogger(__name__)
 
 
 def main() -> int:
@@ -28,6 +31,7 @@ def main() -> int:
         with server.lock(settings.home), server.listen(settings.port) as listener:
             journal = Journal(settings.home / "cluster.db")
             configure_logging("local")
+            log.info("starting", extra={"settings": config.describe(settings)})
             server.allow_many_files()
             uvloop.run(server.serve(settings, journal, listener))
     except (config.ConfigError, InvalidError, JournalError, server.StartError) as error:

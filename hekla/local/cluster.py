@@ -34,7 +34,7 @@ class Cluster:
         self._storage = Storage(journal, self._registry)
         self._objects = Objects(self._storage, now=_now)
         faults = Faults(settings.watch_delay.total_seconds())
-        self.watches = Watches(self._storage, faults, history=settings.watch_history)
+        self._watches = Watches(self._storage, faults, history=settings.watch_history)
         self._node_names = nodes.names(settings.nodes)
         self._kubelet = Kubelet(self._storage, self._objects, self._node_names, now=_now)
         pods = settings.home / "pods"
@@ -53,13 +53,14 @@ class Cluster:
                 folder=pods.absolute(),
                 home=(settings.hekla_home or settings.home).absolute(),
             )
+        self._logs = Logs(self._storage, pods)
         self.app = App(
             registry=self._registry,
             storage=self._storage,
             objects=self._objects,
-            watches=self.watches,
+            watches=self._watches,
             faults=faults,
-            logs=Logs(self._storage, pods),
+            logs=self._logs,
         )
 
     async def start(self) -> None:
@@ -78,6 +79,7 @@ class Cluster:
             gpus=settings.node_gpus,
             pods=settings.node_pods,
         )
+        nodes.unregister(self._objects, storage, keep=self._node_names)
         for name in self._node_names:
             nodes.register(self._objects, storage, name, has, now=_now())
         await storage.settled()
@@ -85,6 +87,11 @@ class Cluster:
         self._kubelet.begin(self._runtime)
         self._kubelet.tasks.spawn(self._renew_leases(), name="leases")
         self._kubelet.tasks.spawn(self._drop_old(), name="expiry")
+
+    def close_streams(self) -> None:
+        """End what would keep clients connected for long."""
+        self._watches.close()
+        self._logs.close()
 
     async def stop(self) -> None:
         """Stop the agents and close the store; containers run on."""

@@ -51,6 +51,7 @@ class Journal:
                 "journal_mode = wal",
                 "synchronous = full",
                 "wal_autocheckpoint = 4000",
+                "journal_size_limit = 67108864",
             ):
                 self._database.execute(f"pragma {setting}")
             self._database.executescript(_SCHEMA)

@@ -111,7 +111,8 @@ class Kubelet:
         entries = list(self._storage.select(PODS))
         for entry in entries:
             self._addresses.reserve(entry.field("status.podIP"))
-        runtime.begin({entry.uid for entry in entries})
+            self._see_lost_node(entry)
+        runtime.begin({entry.uid for entry in entries if self._ours(entry)})
         # Pods that were taken before come first: what they use is used.
         for entry in sorted(entries, key=lambda entry: entry.field("status.podIP") == ""):
             self._see(entry)
@@ -152,14 +153,26 @@ class Kubelet:
             node = entry.field("spec.nodeName")
             if node in self._nodes:
                 self._take_in(entry, node)
+            elif entry.deleting:  # nobody else would see it through
+                self.tasks.spawn(self._delete(_ref(entry)), name=f"delete {entry.name}")
         elif entry.deleting and not held.over:
             self._see_deletion(held, entry.object())
 
+    def _ours(self, entry: Entry) -> bool:
+        return entry.field("spec.nodeName") in self._nodes
+
+    def _see_lost_node(self, entry: Entry) -> None:
+        node = entry.field("spec.nodeName")
+        if node in self._nodes or not entry.field("status.podIP"):
+            return
+        if self._storage.latest(NODES, "", node) is None and not _finished(entry):
+            why = ("NodeLost", f"the node {node} is no more")
+            self.tasks.spawn(self._reject(_ref(entry), *why), name=f"end {entry.name}")
+
     def _take_in(self, entry: Entry, node: str) -> None:
-        ref = PodRef(entry.namespace, entry.name, entry.uid)
+        ref = _ref(entry)
         pod = entry.object()
-        over = entry.field("status.phase") in FINISHED
-        if over:
+        if _finished(entry):
             if entry.deleting:
                 self.tasks.spawn(self._delete(ref), name=f"delete {ref.name}")
             return
@@ -184,14 +197,14 @@ class Kubelet:
         node = self._node(name)
         selector = pod["spec"].get("nodeSelector") or {}
         if any(node.labels.get(key) != value for key, value in selector.items()):
-            return "NodeAffinity", "Predicate NodeAffinity failed"
+            return "NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed"
         for resource, amount in request.items():
             used = node.used.get(resource, 0)
             has = node.allocatable.get(resource, 0)
             if amount and used + amount > has:
                 return f"OutOf{resource}", (
-                    f"Node didn't have enough resource: {resource}, requested: {amount}, "
-                    f"used: {used}, capacity: {has}"
+                    f"Pod was rejected: Node didn't have enough resource: {resource}, "
+                    f"requested: {amount}, used: {used}, capacity: {has}"
                 )
         return None
 
@@ -224,7 +237,7 @@ class Kubelet:
         entry = self._storage.latest(PODS, ref.namespace, ref.name)
         if entry is None or entry.uid != ref.uid or held is None:
             return
-        if entry.field("status.phase") not in FINISHED:
+        if not _finished(entry):
             pod = entry.object()
             status = pod_status.build(
                 pod, report.containers, ip=held.ip, now=self._now(), final=report.final
@@ -279,5 +292,13 @@ class Kubelet:
         if held is not None:
             self._release(held)
             self._addresses.give_back(held.ip)
-        if entry.field("spec.nodeName") in self._nodes:
-            self._runtime.forget(PodRef(entry.namespace, entry.name, entry.uid))
+        if self._ours(entry):
+            self._runtime.forget(_ref(entry))
+
+
+def _ref(entry: Entry) -> PodRef:
+    return PodRef(entry.namespace, entry.name, entry.uid)
+
+
+def _finished(entry: Entry) -> bool:
+    return entry.field("status.phase") in FINISHED

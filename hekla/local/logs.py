@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hekla.local import errors
 from hekla.local.launches import ContainerFolder, Launch
@@ -26,6 +26,11 @@ class Logs:
     def __init__(self, storage: Storage, folder: Path) -> None:
         self._storage = storage
         self._folder = folder
+        self._closed = asyncio.Event()
+
+    def close(self) -> None:
+        """End the logs that are followed, for the server stops."""
+        self._closed.set()
 
     async def stream(self, pod: Entry, request: Request, sent: Body) -> None:
         """See ``app.Logs``."""
@@ -63,8 +68,10 @@ class Logs:
         log = self._log(pod, name, previous=previous)
         offset = _tail_offset(log, tail) if log is not None and tail is not None else 0
         gone = asyncio.ensure_future(sent.gone())
+        closed = asyncio.ensure_future(self._closed.wait())
+        cut: set[asyncio.Future[Any]] = {gone, closed}
         try:
-            while not gone.done():
+            while not (gone.done() or closed.done()):
                 # Looked at before the file, so that nothing is written between.
                 over = not follow or self._over(pod, name, log)
                 log = log or self._log(pod, name)
@@ -72,9 +79,10 @@ class Logs:
                     offset, limit = await _send_from(log, offset, limit, sent)
                 if over or limit == 0:
                     return
-                await asyncio.wait({gone}, timeout=_LOOK)
+                await asyncio.wait(cut, timeout=_LOOK, return_when=asyncio.FIRST_COMPLETED)
         finally:
             gone.cancel()
+            closed.cancel()
 
     def _log(self, pod: Entry, name: str, *, previous: bool = False) -> Path | None:
         logs = ContainerFolder(self._folder / pod.uid / name).logs()

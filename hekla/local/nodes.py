@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from hekla.domain import resources, timestamps
 from hekla.local import errors
-from hekla.local.objects import Objects
+from hekla.local.objects import Deletion, Objects
 from hekla.local.registry import LEASES, NODES, Object
 from hekla.local.storage import Storage
 
@@ -51,6 +51,15 @@ def register(
     objects.write_status(NODES, "", name, uid=entry.uid, status=_status(old, name, has, now))
 
 
+def unregister(objects: Objects, storage: Storage, *, keep: Collection[str]) -> None:
+    """Drop the objects of nodes that this cluster had and has no more."""
+    for entry in list(storage.select(NODES)):
+        if entry.name not in keep and entry.object()["spec"].get("providerID") == _id(
+            entry.name
+        ):
+            objects.delete(NODES, "", entry.name, Deletion())
+
+
 def renew_interval(count: int) -> float:
     """Seconds between two renewals of a node's lease: longer where nodes are many."""
     return max(_RENEW_INTERVAL, count / _RENEWALS_PER_SECOND)
@@ -90,8 +99,12 @@ def _node(name: str) -> Object:
     }
     return {
         "metadata": {"name": name, "labels": labels},
-        "spec": {"providerID": f"hekla://{name}"},
+        "spec": {"providerID": _id(name)},
     }
+
+
+def _id(name: str) -> str:
+    return f"hekla://{name}"
 
 
 def _status(old: Object, name: str, has: Mapping[str, str], now: datetime) -> Object:

@@ -132,13 +132,13 @@ def build(
 
 
 def rejected(pod: Object, reason: str, message: str, *, now: datetime) -> Object:
-    """The status of a pod that its node does not take."""
+    """The status of a pod that its node does not take, or no more."""
     return {
         **pod.get("status", {}),
         "phase": PodPhase.FAILED.value,
         "reason": reason,
-        "message": f"Pod was rejected: {message}",
-        "startTime": timestamps.to_text(now),
+        "message": message,
+        "startTime": pod.get("status", {}).get("startTime") or timestamps.to_text(now),
     }
 
 

@@ -117,7 +117,7 @@ async def serve(settings: Settings, journal: Journal, listener: socket.socket) -
 
     def stop() -> None:
         server.should_exit = True
-        cluster.watches.close()
+        cluster.close_streams()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)

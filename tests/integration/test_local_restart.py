@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.client import HTTPException
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hekla.local import strays
-from hekla.local.launches import ContainerFolder
+from hekla.local.launches import SHIM, ContainerFolder
 from tests.support.local_cluster import Answer, LocalCluster, Object, make_pod
 from tests.support.waiting import wait_until
 
@@ -189,6 +190,17 @@ def test_a_start_that_nobody_claimed_is_made_again_and_the_old_one_is_void(
     assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
     assert [launch.folder.name for launch in ContainerFolder(folder).launches()] == ["launch-1"]
     assert (folder / "launch-0" / "claim").read_text() == "fenced\n"
+    late = [
+        "sh",
+        str(SHIM),
+        "setsid",
+        str(folder / "launch-0"),
+        "/",
+        "touch",
+        str(folder / "ran"),
+    ]
+    assert subprocess.run(late, check=False, timeout=10).returncode == 125
+    assert not (folder / "ran").exists()
 
 
 def test_a_container_whose_folder_is_lost_is_not_started_again(cluster: LocalCluster) -> None:

@@ -3,12 +3,14 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.support.local_cluster import LocalCluster
+from hekla.local import strays
+from tests.support.local_cluster import LocalCluster, make_pod
 
 
 def refused(*flags: str) -> str:
@@ -73,6 +75,43 @@ def test_a_store_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cluster.db").write_bytes(b"no database at all" * 1000)
 
     assert "cluster.db" in refused(f"--home={tmp_path}")
+
+
+def test_pods_of_a_node_that_is_no_more_fail_and_can_be_deleted(tmp_path: Path) -> None:
+    cluster = LocalCluster(
+        tmp_path, "--nodes=2", "--runtime=simulate", "--simulate-duration=1h"
+    )
+    pods = "/api/v1/namespaces/default/pods"
+    cluster.start()
+    cluster.make(pods, make_pod("left", node="node-1"))
+    cluster.make(pods, make_pod("nowhere", node="no-such-node"))
+    cluster.wait_for_phase("left", "Running")
+    cluster.end()
+
+    smaller = LocalCluster(tmp_path, "--nodes=1", "--runtime=simulate").start()
+    try:
+        assert smaller.wait_for_phase("left", "Failed")["status"]["reason"] == "NodeLost"
+        assert smaller.call("GET", "/api/v1/nodes/node-1").code == 404
+        assert smaller.phase("nowhere") == "Pending"
+        for name in ("left", "nowhere"):
+            smaller.call("DELETE", f"{pods}/{name}")
+            smaller.wait_for_phase(name, "gone")
+    finally:
+        smaller.end()
+
+
+def test_a_log_that_is_followed_does_not_delay_the_stop(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path).start()
+    path = "/api/v1/namespaces/default/pods"
+    pod = make_pod("talks", "sh", "-c", "echo up; sleep 1000", node="node-0")
+    cluster.make(path, pod)
+    cluster.wait_for_phase("talks", "Running")
+    with cluster.watching(f"{path}/talks/log?follow=true") as followed:
+        begun = time.monotonic()
+        assert cluster.end() == 0
+        assert time.monotonic() - begun < 3
+        assert followed.ended.wait(timeout=5)
+    assert strays.kill_strays(tmp_path) > 0
 
 
 def test_nodes_are_brought_up_to_date_by_the_next_start(tmp_path: Path) -> None:
