@@ -108,6 +108,7 @@ async def serve(settings: Settings, journal: Journal, listener: socket.socket) -
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         backlog=_BACKLOG,
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=_DRAIN,
