@@ -20,6 +20,7 @@ from services.scheduler import policy
 from services.scheduler.core.cluster import Cluster
 from services.scheduler.core.objects import EPOCH, Group, Node, Pod, PodSpec, Queue
 from services.scheduler.core.session import Session
+from services.scheduler.framework import Framework
 from tests.support.oracle import Oracle, Rules, World
 
 GI = 1 << 30
@@ -106,7 +107,7 @@ def cluster_of(world: World) -> Cluster:
 
 
 def place(
-    cluster: Cluster, framework: policy.Framework, world: World, pods: list[Pod]
+    cluster: Cluster, framework: Framework, world: World, pods: list[Pod]
 ) -> list[tuple[str, str]]:
     """From decoded events to binds."""
     for group in world.groups:
@@ -126,7 +127,7 @@ def timed(what: Callable[[], list[tuple[str, str]]]) -> tuple[float, list[tuple[
 
 
 def idle_seconds(
-    cluster: Cluster, framework: policy.Framework, pods: list[Pod], binds: list[tuple[str, str]]
+    cluster: Cluster, framework: Framework, pods: list[Pod], binds: list[tuple[str, str]]
 ) -> float:
     """A session in which nothing is to be done, once all that was placed runs."""
     nodes = dict(binds)
@@ -161,9 +162,9 @@ def measure(classes: int, scale: float) -> bool:
     slow, want = timed(lambda: Oracle(world, Rules()).run())
     equal = got == want
 
-    print(
-        f"{classes:>3} classes: {len(binds):,} of {len(pods):,} pods on {size.nodes:,} nodes in "
-        f"{seconds:.3f} s = {speed:,.0f} pods/s (floor {POD_SPEEDS[classes]:,}); "
+    say(
+        f"{classes:>3} classes: {len(binds):,} of {len(pods):,} pods on {size.nodes:,} nodes "
+        f"in {seconds:.3f} s = {speed:,.0f} pods/s (floor {POD_SPEEDS[classes]:,}); "
         f"idle session {idle * 1000:.3f} ms (floor {IDLE_SECONDS * 1000:.0f}); "
         f"at 1/50: {slow / fast:.1f} x the oracle, {'equal' if equal else 'NOT EQUAL'}"
     )
@@ -172,13 +173,19 @@ def measure(classes: int, scale: float) -> bool:
     return equal and complete and (good or scale < 1)
 
 
+def say(text: str) -> None:
+    """One line."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def main() -> int:
     """Run all; 1 where a floor or the comparison is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="part of the full size")
     scale = parser.parse_args().scale
     loaded = policy.load()
-    print("plugins:", " | ".join(", ".join(tier) for tier in loaded.tiers))
+    say(f"plugins: {' | '.join(', '.join(tier) for tier in loaded.tiers)}")
     good = [measure(classes, scale) for classes in POD_SPEEDS]
     return 0 if all(good) else 1
 

@@ -27,6 +27,10 @@ class World:
     priority_classes: list[PriorityClass] = field(default_factory=list)
     held: dict[str, list[tuple[str, Pod]]] = field(default_factory=dict)
     """By group uid: nodes on which room is kept for a pod."""
+    refused: set[str] = field(default_factory=set)
+    """Uids of groups that found no room: let in, they keep nobody else out."""
+    deserted: set[str] = field(default_factory=set)
+    """Uids of groups whose pods have all gone again: neither do they."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Oracle:
         self.total: dict[str, int] = {}
         for node in self.nodes:
             self.total = plus(self.total, node.allocatable)
+        self.refused = set(world.refused)
+        self.deserted = world.deserted
         self.given_up: set[str] = set()
         self.binds: list[tuple[str, str]] = []
 
@@ -80,13 +86,15 @@ class Oracle:
             waiting.discard(uid)
             if self.queue_serves(uid) and self.may_enter(uid):
                 self.phase[uid] = PodGroupPhase.INQUEUE
+                self.refused.discard(uid)
 
     def may_enter(self, uid: str) -> bool:
         for above in self.line(self.groups[uid].queue):
             promised = self.use_of(above)
             for other, group in self.groups.items():
                 let_in = self.phase[other] is PodGroupPhase.INQUEUE
-                if let_in and above in self.line(group.queue):
+                promise = let_in and other not in self.refused | self.deserted
+                if promise and above in self.line(group.queue):
                     promised = plus(promised, self.still_wanted(other))
             wanted = self.still_wanted(uid)
             for name, limit in self.queues[above].capability if above in self.queues else ():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import cache
 from random import Random
 
 from hekla.domain.phases import PodGroupPhase, PodPhase, QueueState
@@ -113,7 +114,7 @@ def add_random_group(random: Random, world: World, at: int) -> None:
     pods = sum(tasks.values())
     names = [queue.name for queue in world.queues if queue.name != "root"]
     started = random.random() < 0.3
-    task_minimum = ()
+    task_minimum: tuple[tuple[str, int], ...] = ()
     if random.random() < 0.3:
         task_minimum = tuple((task, random.randint(0, many)) for task, many in tasks.items())
     group = Group(
@@ -196,16 +197,17 @@ def random_rules(random: Random) -> Rules:
     )
 
 
+@cache
 def policy_of(rules: Rules) -> policy.Policy:
     """The same configuration, as a file."""
     weights = dict(rules.weights)
-    arguments = {
+    arguments: dict[str, object] = {
         "binpack.weight": rules.binpack,
         "binpack.cpu": weights["cpu"],
         "binpack.memory": weights["memory"],
-        "binpack.resources": "gpu",
-        "binpack.resources.gpu": weights["gpu"],
     }
+    if "gpu" in weights:
+        arguments |= {"binpack.resources": "gpu", "binpack.resources.gpu": weights["gpu"]}
     lines = [f'actions: "{", ".join(rules.actions)}"', "tiers:", "- plugins:"]
     for name in rules.plugins:
         lines.append(f"  - name: {name}")

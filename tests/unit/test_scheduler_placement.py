@@ -16,9 +16,9 @@ from services.scheduler.core.load import Load
 from services.scheduler.core.nodes import LARGEST, Ints, Mask
 from services.scheduler.core.objects import Node, Pod, PodSpec
 from services.scheduler.core.placement import Placer
-from services.scheduler.core.transaction import Transaction
 from services.scheduler.core.scopes import GLOBAL, ROW, STATIC, Scope
-from services.scheduler.framework import Enabled, Framework
+from services.scheduler.core.transaction import Transaction
+from services.scheduler.framework import Enabled, Framework, Plugin
 
 SEEDS = st.integers(0, 2**32)
 
@@ -124,7 +124,7 @@ def placer_over(cluster: Cluster, framework: Framework) -> Placer:
 
 def in_portions(seed: int, scope: Scope | None, portions: Sequence[int]) -> list[list[str]]:
     random = Random(seed)
-    plugins = [Bumpy(random, scope), Preference(), Cards()]
+    plugins: list[Plugin] = [Bumpy(random, scope), Preference(), Cards()]
     framework = Framework([[Enabled(plugin) for plugin in plugins]])
     cluster, classes = random_cluster(random, framework)
     placer = placer_over(cluster, framework)

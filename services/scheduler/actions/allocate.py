@@ -27,17 +27,22 @@ class Allocate:
     def run(self, session: Session) -> None:
         """Place what finds room."""
         let_in = "enqueue" not in {action.name for action in session.framework.actions}
-        groups = []
-        for group in list(session.cluster.waiting.values()):
-            if group.waits_in_line and not let_in:
-                continue
-            if session.may_be_placed(group):
-                groups.append(group)
         ready = session.framework.job_ready
-        cut = [group for group in groups if group.started and not ready(group)]
+        groups = [
+            group
+            for group in session.cluster.waiting.values()
+            if let_in or not group.waits_in_line
+        ]
+        cut = [
+            group
+            for group in groups
+            if group.started and not ready(group) and session.may_be_placed(group)
+        ]
         Server(session).serve(cut, only_minimum=True)
-        refused = {group.uid for group in cut if not ready(group)}
-        Server(session).serve([it for it in groups if it.uid not in refused])
+        in_vain = {group.uid for group in cut if not ready(group)}
+        # Asked only now: completing a gang may have set room free that was kept for it.
+        left = [it for it in groups if it.uid not in in_vain and session.may_be_placed(it)]
+        Server(session).serve(left)
 
 
 class Beyond:

@@ -365,6 +365,7 @@ class Cluster:
         queue.groups.discard(group.uid)
         for klass, pods in group.allocated.items():
             queue.count(klass, -pods)
+            self.occupancy.room += 1
         self.queues.drop_unused(queue.name)
 
     def _class_of(self, pod: Pod) -> PodClass:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from hekla.domain import names
@@ -257,3 +257,5 @@ class Decisions:
     """Why each group that was tried in vain waits, by group uid."""
     failures: list[Failure] = field(default_factory=list)
     """Groups that were left out for a fault of ours; the shell logs them."""
+    again_in: timedelta | None = None
+    """When another session may decide more, though nothing happens until then."""

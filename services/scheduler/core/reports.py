@@ -45,6 +45,8 @@ class Reporter:
         self._framework = framework
         self._now = now
         self._uid = uid
+        self.moved = False
+        """Some group's members alone brought it into another phase."""
 
     def report(self, decisions: Decisions) -> None:
         """Add to ``decisions`` what is new of the groups that changed."""
@@ -57,6 +59,7 @@ class Reporter:
             if _only_words_differ(status, group.status) and not self._due(group):
                 later[uid] = group
                 continue
+            self.moved = self.moved or status.phase is not group.phase
             group.status, group.phase, group.decided = status, status.phase, True
             group.reported_at = self._now
             message = status_message(status)

@@ -7,6 +7,7 @@ why each group that was tried in vain waits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -18,7 +19,7 @@ from services.scheduler.core.line import Line, last_true
 from services.scheduler.core.objects import Bind, Decisions, Failure
 from services.scheduler.core.placement import Placer
 from services.scheduler.core.queues import QueueState
-from services.scheduler.core.reports import NOT_ENOUGH_RESOURCES, Reporter
+from services.scheduler.core.reports import NOT_ENOUGH_RESOURCES, REWORD_AFTER, Reporter
 from services.scheduler.core.transaction import Transaction
 from services.scheduler.framework import Framework
 
@@ -40,6 +41,7 @@ class Session:
         self.placer = Placer(cluster.nodes, cluster.classes, framework, self.transaction)
         self.explainer = Explainer(cluster.nodes, framework)
         self.decisions = Decisions()
+        self._promises_broken = False
 
     def run(self) -> Decisions:
         """Take every action's step, and say what came of it.
@@ -55,8 +57,9 @@ class Session:
             self.framework.opened(cluster)
             for action in self.framework.actions:
                 action.run(self)
-        Reporter(cluster, self.framework, self.now, self.uid).report(self.decisions)
-        return self.decisions
+        reporter = Reporter(cluster, self.framework, self.now, self.uid)
+        reporter.report(self.decisions)
+        return replace(self.decisions, again_in=self._again_in(reporter))
 
     def line(self, groups: Sequence[GroupState]) -> Line:
         """``groups`` in line to be served."""
@@ -140,6 +143,9 @@ class Session:
 
     def refuse(self, group: GroupState, refusal: Refusal) -> None:
         """Note why a group was not placed, or let in."""
+        if group.refusal is None and not group.waits_in_line:
+            # What was promised to it is free for others to be let in.
+            self._promises_broken = True
         group.refusal = refusal
         group.refused_at = self.cluster.room if refusal.proven else -1
         self.cluster.changed[group.uid] = group
@@ -151,11 +157,20 @@ class Session:
         self.decisions.failures.append(Failure(group.uid, error))
         self.refuse(group, Refusal("InternalError", f"{type(error).__name__}: {error}"))
 
+    def _again_in(self, reporter: Reporter) -> timedelta | None:
+        # Who was let in, or lost a promise, in the end may change what was decided first.
+        if (reporter.moved or self._promises_broken) and self.cluster.waiting:
+            return timedelta()
+        ends = [HOLD_FOR for _ in self.cluster.holding]
+        if self.cluster.changed:
+            ends.append(REWORD_AFTER)
+        return min(ends, default=None)
+
     def _let_go_of_old_holds(self) -> None:
         for group in list(self.cluster.holding.values()):
             if group.held_since is None:
                 group.held_since = self.now
-            elif self.now - group.held_since >= HOLD_FOR:
+            if self.now - group.held_since >= HOLD_FOR or self.framework.job_ready(group):
                 self.cluster.release(group)
 
 
