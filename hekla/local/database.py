@@ -7,6 +7,7 @@ and brings it to the schema the services know.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,8 +15,9 @@ from typing import Final
 
 import click
 
-from hekla.domain.errors import DomainError, UnavailableError
-from hekla.local.postgres import EmbeddedPostgres
+from hekla.domain.errors import DomainError, PreconditionError, UnavailableError
+from hekla.local.postgres import EmbeddedPostgres, binaries
+from hekla.local.supervisor.unit import HOPELESS
 from hekla.store.migrate import migrate as migrate_database
 
 PATIENCE: Final = 60.0
@@ -32,9 +34,31 @@ def main() -> None:
 def serve(folder: Path) -> None:
     """Become the Postgres whose files lie in FOLDER; make them if there are none."""
     postgres = EmbeddedPostgres(folder)
+    _refuse_other_version(postgres)
     postgres.prepare()
     command = list(postgres.command())
     os.execvp(command[0], command)  # noqa: S606  # so that signals reach Postgres itself
+
+
+def _refuse_other_version(postgres: EmbeddedPostgres) -> None:
+    """Refuse data that another major version of Postgres has written.
+
+    Raises:
+        PreconditionError: the data is such.
+    """
+    try:
+        found = (postgres.data / "PG_VERSION").read_text().strip()
+    except FileNotFoundError:
+        return
+    told = subprocess.run(
+        [str(binaries() / "postgres"), "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    ours = told.split()[-1].partition(".")[0]
+    if found != ours:
+        raise PreconditionError(
+            f"{postgres.data} was written by Postgres {found}, this is Postgres {ours}:"
+            " dump it with that version, or take another HEKLA_HOME"
+        )
 
 
 @main.command()
@@ -63,4 +87,4 @@ if __name__ == "__main__":
         main()
     except (DomainError, OSError) as error:
         sys.stderr.write(f"hekla database: {' '.join(str(error).split())}\n")
-        raise SystemExit(1) from None
+        raise SystemExit(HOPELESS if isinstance(error, PreconditionError) else 1) from None

@@ -233,7 +233,7 @@ class _Steps:
     """Turns changes of a job and its group into steps.
 
     Job and group come by two watches, so one may be ahead of the other: a step is shown once
-    all before it are known. That each watch brings its own in order is checked here.
+    all before it are known.
     """
 
     def __init__(self, name: str) -> None:
@@ -261,10 +261,14 @@ class _Steps:
         elif found.metadata.name.startswith(f"{self._name}-"):
             self._group(found)
         while not self.over and ORDER[self._shown] in self._known:
-            step = ORDER[self._shown]
-            click.echo(f"  {self._known[step]}")
-            self._shown += 1
-            self.last_at = time.monotonic()
+            self._show(ORDER[self._shown])
+
+    def _show(self, step: str) -> None:
+        self._shown += 1
+        self.last_at = time.monotonic()
+        more = f" ({self._known[step]})" if self._known[step] else ""
+        after = self.last_at - self._begun
+        click.echo(f"  {after:5.1f} s  {self._name:6} {step:10} {STEPS[step]}{more}")
 
     def _job(self, job: Job) -> None:
         self._knows("admitted", f"a gang of {job.spec.min_available}")
@@ -282,10 +286,7 @@ class _Steps:
             self._knows("scheduled", "")
 
     def _knows(self, step: str, detail: str) -> None:
-        after = time.monotonic() - self._begun
-        more = f" ({detail})" if detail else ""
-        line = f"{after:5.1f} s  {self._name:6} {step:10} {STEPS[step]}{more}"
-        self._known.setdefault(step, line)
+        self._known.setdefault(step, detail)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from hekla.local import readiness, stack
 from hekla.local.endpoints import Home, choose_ports, remembered_ports, write_private
 from hekla.local.strays import kill_strays
 from hekla.local.supervisor import control, processes
-from hekla.local.supervisor.unit import State
+from hekla.local.supervisor.unit import HOPELESS, State
 
 LOOK: Final = 0.1
 """Seconds between looks while waiting."""
@@ -264,7 +264,8 @@ def _give_up_on(unit: Mapping[str, Any], home: Home) -> None:
     Raises:
         UnavailableError: it does; the message has its last words.
     """
-    if unit["failures"] >= (1 if unit["once"] else TOO_MANY_FAILURES):
+    at_once = unit["once"] or unit["last_exit"] == f"exit code {HOPELESS}"
+    if unit["failures"] >= (1 if at_once else TOO_MANY_FAILURES):
         log = home.log(unit["name"])
         words = readiness.last_words(log) or unit["last_exit"]
         raise UnavailableError(f"{unit['name']} does not start: {words} (see {log})")

@@ -14,6 +14,8 @@ from typing import Any, Final
 SHORTEST_BACKOFF: Final = 1.0
 LONGEST_BACKOFF: Final = 10.0
 STABLE_AFTER: Final = 60.0
+HOPELESS: Final = 78
+"""Exit code of a process that will fail again, whenever it is started: EX_CONFIG."""
 
 
 @dataclass(frozen=True, slots=True)
