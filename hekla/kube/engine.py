@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from hekla import failpoint
 from hekla.kube import writes
 from hekla.kube.backoff import backoff
 from hekla.kube.errors import ALREADY_EXISTS
+from hekla.kube.late import Late
 from hekla.kube.requests import TIMEOUT, UNAVAILABLE
 from hekla.kube.session import (
     Answer,
@@ -23,7 +23,7 @@ from hekla.kube.session import (
 )
 from hekla.kube.wire import Outcome, Verb, Write
 
-LATE: Final = 2.0  # seconds after which a create lands that the failpoint held back
+_LATE_TIMEOUT: Final = 10.0  # seconds for a create that the failpoint held back
 _SETTLING: Final = 2.0  # seconds of a call that are kept for finding out
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Engine:
     def __init__(self, session: Session, *, concurrency: int) -> None:
         self._session = session
         self._concurrency = concurrency
-        self._late: set[asyncio.Task[Answer]] = set()
+        self._late = Late()
 
     async def get(self, path: str, deadline: float) -> Outcome:
         """Read one object, however often it takes."""
@@ -103,14 +103,10 @@ class Engine:
         return outcome
 
     async def _send(self, write: Write, answer_by: float) -> Answer:
-        if write.verb is Verb.CREATE:
-            try:
-                failpoint.hit("kube.post-late")
-            except failpoint.FailpointError as error:
-                late = asyncio.create_task(self._lands_late(write))
-                self._late.add(late)
-                late.add_done_callback(self._late.discard)
-                raise UnansweredError("the answer was dropped") from error
+        if write.verb is Verb.CREATE and await self._late.holds(
+            lambda: self._attempt(write, time.monotonic() + _LATE_TIMEOUT)
+        ):
+            raise UnansweredError("the answer was dropped")
         return await self._attempt(write, answer_by)
 
     async def _attempt(self, write: Write, answer_by: float) -> Answer:
@@ -148,10 +144,6 @@ class Engine:
                     raise UnansweredError("what is in the way may be its own doing")
                 return answer
 
-    async def _lands_late(self, write: Write) -> Answer:
-        await asyncio.sleep(LATE)
-        return await self._attempt(write, time.monotonic() + 10)
-
     async def _settle(self, write: Write, deadline: float, otherwise: Outcome) -> Outcome:
         if not write.object_path:
             return otherwise
@@ -171,7 +163,6 @@ class Engine:
             case _:
                 return refused
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Forget what the failpoint holds back."""
-        for late in self._late:
-            late.cancel()
+        self._late.close()

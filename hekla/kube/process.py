@@ -24,7 +24,7 @@ from hekla.kube.link import STOP_TIMEOUT, Aside, Receiver
 from hekla.kube.service import Settings
 from hekla.kube.wire import LENGTH, FromEngine, ToEngine, frame
 
-START_TIMEOUT: Final = 30.0  # seconds until the first child must be there
+START_TIMEOUT: Final = 60.0  # seconds until the first child must be there
 SEND_TIMEOUT: Final = 10.0  # seconds after which a child that does not read is given up
 STEADY: Final = 30.0  # seconds a child must have lived for its death to count as the first
 

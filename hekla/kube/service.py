@@ -78,7 +78,7 @@ class Service:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._engine.close()
+        self._engine.close()
         await self._session.close()
 
     def handle(self, message: ToEngine) -> None:

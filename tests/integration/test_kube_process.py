@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hekla import failpoint
 from hekla.domain.errors import UnavailableError
 from hekla.kube.client import KubeClient
 from hekla.kube.events import WatchEvent
@@ -106,6 +107,20 @@ def test_a_killed_process_fails_what_it_was_doing_and_is_replaced(
     seen: set[str] = set()
     while "later" not in seen:
         seen |= {event.object["metadata"]["name"] for event in taken_until(watch, "ADDED")}
+
+
+def test_creates_that_dawdle_land_late_and_hold_up_nobody(
+    server: KubeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(failpoint.VARIABLE, "kube.post-late=sleep 1@1")
+    with KubeClient.start(server.kubeconfig(tmp_path)) as client:
+        replies = client.create_many(PODS, [pod("p0"), pod("p1")])
+        [late] = [number for number in (0, 1) if not replies[number].ok]
+        assert server.object(f"{PODS_PATH}/p{late}") is None
+
+        wait_until(lambda: server.object(f"{PODS_PATH}/p{late}"), what="the late pod")
+
+    assert replies[late].reason == "Timeout"
 
 
 def test_a_log_does_not_survive_its_process(server: KubeServer, client: KubeClient) -> None:
