@@ -123,5 +123,7 @@ class Kill:
     """Of this task only."""
     indices: Span | None = None
     """Of these indices only."""
+    outcomes: tuple[Outcome, ...] = ()
+    """Only those that ended so."""
     beyond: Mapping[str, int] | None = None
     """Only what a job of these tasks, with these replicas, has no place for."""

@@ -26,7 +26,10 @@ from hekla.store.schema import AttemptRow
 
 _COUNTS = text("""
     select task,
-           case when gone_at is null and (
+           case when gone_at is null and current and not superseded and doomed is null
+                     and not terminating and outcome in ('Evicted', 'Rejected', 'Lost')
+                then 'Stale'
+                when gone_at is null and (
                      (outcome is null and (doomed is not null or terminating))
                      or not current or superseded
                      or outcome in ('Evicted', 'Rejected', 'Lost', 'Removed'))
@@ -48,7 +51,7 @@ class Counts(NamedTuple):
     """How many attempts of a job are in each state."""
 
     by_task: Mapping[str, Mapping[str, int]]
-    """Planned, Pending, Running, Succeeded, Failed, Unknown, Terminating by task."""
+    """Planned, Pending, Running, Succeeded, Failed, Unknown, Terminating, Stale by task."""
     present: int
     """Pods that are there, or may be."""
     restarts: Mapping[str, int]
@@ -220,7 +223,8 @@ _DOOM = text("""
            and (doomed is null or (:supersede and not superseded))
            and (cast(:task as text) is null or task = :task)
            and (cast(:first as int) is null or index between :first and :last)
-           and (cast(:beyond as jsonb) is null
+           and (cast(:outcomes as text[]) is null or outcome = any(:outcomes))
+       and (cast(:beyond as jsonb) is null
                 or index >= coalesce((cast(:beyond as jsonb) ->> task)::int, 0))
          order by uid for update
     )
@@ -242,6 +246,7 @@ def doom(session: Session, job: UUID, kill: Kill) -> int:
         "task": kill.task,
         "first": None if kill.indices is None else kill.indices.first,
         "last": None if kill.indices is None else kill.indices.last,
+        "outcomes": [str(one) for one in kill.outcomes] or None,
         "beyond": None if kill.beyond is None else to_text(dict(kill.beyond)),
     }
     return int(session.execute(_DOOM, values).rowcount)  # type: ignore[attr-defined]

@@ -78,6 +78,7 @@ def task_counts(counts: Counts) -> Mapping[str, TaskCounts]:
             failed=states.get("Failed", 0),
             unknown=states.get("Unknown", 0),
             terminating=states.get("Terminating", 0),
+            stale=states.get("Stale", 0),
         )
         for task, states in counts.by_task.items()
     }

@@ -652,6 +652,16 @@ def test_pods_beyond_the_replicas_go_without_an_event() -> None:
     assert kill.beyond == {"t": 3}
 
 
+def test_a_refused_pod_that_lies_there_makes_room_for_the_next() -> None:
+    job = make_job(phase=RUNNING)
+
+    decided = plan(make_observed(job, counts={"t": TaskCounts(stale=1)}), NOW)
+
+    assert [kill.outcomes for kill in decided.kills] == [
+        (Outcome.EVICTED, Outcome.REJECTED, Outcome.LOST)
+    ]
+
+
 def test_pods_of_a_task_that_is_gone_go_too() -> None:
     job = make_job(phase=RUNNING)
     counts = {"t": TaskCounts(running=1), "old": TaskCounts(running=1)}

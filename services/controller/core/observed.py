@@ -44,6 +44,9 @@ class TaskCounts:
     terminating: int = 0
     """Pods on their way out, of earlier runs too."""
 
+    stale: int = 0
+    """Pods that ended and are not wanted, and that nobody else will remove."""
+
     @property
     def live(self) -> int:
         """Pods that have not ended."""

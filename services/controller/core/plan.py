@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from hekla.domain.attempt import Kill, Span
+from hekla.domain.attempt import Kill, Outcome, Span
 from hekla.domain.phases import FINISHED, JobAction, JobPhase, PodGroupPhase
 from services.controller.core import policies
 from services.controller.core.group import group_spec
@@ -27,6 +27,8 @@ from services.controller.core.transitions import TRANSITIONS, PodStep, Step
 
 GROUPED: Final = frozenset({JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING})
 """Phases in which the job has a pod group."""
+REPLACED: Final = (Outcome.EVICTED, Outcome.REJECTED, Outcome.LOST)
+"""Ends after which an index wants another pod in the same run."""
 MAX_EVICTIONS: Final = "hekla.io/max-evictions"
 """Annotation: how many restarts for evictions are free; each further one is a failure."""
 
@@ -181,6 +183,9 @@ def _kills(observed: Observed, reaction: Reaction, step: Step, *, last: bool) ->
         beyond = _beyond(observed)
         if beyond is not None:
             yield beyond
+        if any(counts.stale for counts in observed.counts.values()):
+            # An evicted or refused pod may lie there for good; its index wants another.
+            yield Kill("Replaced", ended=True, outcomes=REPLACED)
     elif step.pods is PodStep.STOP or last:
         if any(
             counts.planned + counts.pending + counts.running + counts.unknown
