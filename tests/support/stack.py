@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -64,10 +65,13 @@ class Stack:
         return bool(units) and not any(unit["problem"] for unit in units.values())
 
     def kill(self, *names: str, number: int = signal.SIGKILL) -> None:
-        """Send a signal to the main processes of these units."""
+        """Send a signal to the main processes of these units, if they run."""
         units = self.units()
         for name in names:
-            os.kill(units[name]["pid"], number)
+            pid = units[name]["pid"]
+            if pid is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
 
     def endpoint(self, name: str) -> str:
         """An address of ``endpoints.json``."""
