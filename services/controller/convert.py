@@ -5,30 +5,93 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from hekla.domain import timestamps
+from hekla.domain import syntax, timestamps
 from hekla.domain.errors import InvalidError, Violation
 from hekla.domain.names import Key
 from hekla.store.events import Event
 from hekla.store.jobs import Place
 from hekla.store.objects import LARGEST_PAGE
 from hekla.store.schema import AttemptRow
-from hekla.v1 import job_pb2
+from hekla.v1 import (
+    job_pb2,
+    job_service_pb2 as of_jobs,
+    pod_group_service_pb2 as of_pod_groups,
+    queue_service_pb2 as of_queues,
+)
+from services.controller.once import Asking
+
+Mutating: TypeAlias = (
+    of_jobs.CreateJobRequest
+    | of_jobs.UpdateJobRequest
+    | of_jobs.DeleteJobRequest
+    | of_jobs.CommandJobRequest
+    | of_queues.CreateQueueRequest
+    | of_queues.UpdateQueueRequest
+    | of_queues.DeleteQueueRequest
+    | of_queues.CommandQueueRequest
+    | of_pod_groups.CreatePodGroupRequest
+    | of_pod_groups.DeletePodGroupRequest
+)
 
 DEFAULT_PAGE: Final = 100
+LONGEST_TEXT: Final = 1024
+LONGEST_REQUEST_ID: Final = 128
+"""Characters. It is part of a key in Postgres."""
+
+
+def text(value: str, path: str, *, longest: int = LONGEST_TEXT) -> str:
+    """A text of a request that is stored, or looked for in what is stored.
+
+    Raises:
+        InvalidError: it cannot be in there.
+    """
+    if "\0" in value:
+        raise InvalidError.of([Violation(path, "must be a text without NUL characters")])
+    if len(value) > longest:
+        message = f"must be no more than {longest} characters, has {len(value)}"
+        raise InvalidError.of([Violation(path, message)])
+    return value
+
+
+def asking(request: Mutating) -> Asking:
+    """What a request that changes something asks for, so that it is done once.
+
+    Raises:
+        InvalidError: its id cannot be stored.
+    """
+    copied = type(request).FromString(request.SerializeToString())
+    copied.ClearField("request_id")
+    return Asking(
+        method=request.DESCRIPTOR.name.removesuffix("Request"),
+        id=text(request.request_id, "request_id", longest=LONGEST_REQUEST_ID),
+        body=copied.SerializeToString(deterministic=True),
+    )
 
 
 def key(namespace: str, name: str) -> Key:
     """The object a request names; the namespace is ``default`` unless it says another.
 
     Raises:
-        InvalidError: the name is missing.
+        InvalidError: the name is missing, or none that could be stored.
     """
     if not name:
         raise InvalidError.of([Violation("name", "is required")])
-    return Key(namespace or "default", name)
+    return Key(text(namespace, "namespace") or "default", text(name, "name"))
+
+
+def path_part(value: str, path: str) -> str:
+    """The name of something in Kubernetes, which becomes a part of a URL.
+
+    Raises:
+        InvalidError: it is no name.
+    """
+    wrong = syntax.subdomain_error(value) if value else None
+    if wrong is not None:
+        raise InvalidError.of([Violation(path, f"{wrong}, is {value[:60]!r}")])
+    return value
 
 
 def uid(text: str, path: str = "uid") -> UUID | None:
@@ -73,12 +136,35 @@ def token_to_place(token: str) -> Place | None:
     if not token:
         return None
     try:
-        at, _, place = base64.urlsafe_b64decode(token).decode().partition(" ")
+        at, _, place = _from_token(token).partition(" ")
         return Place(timestamps.from_text(at), UUID(place))
     except (ValueError, InvalidError):
-        raise InvalidError.of(
-            [Violation("page_token", "must be one that an earlier page gave")]
-        ) from None
+        raise _not_a_token() from None
+
+
+def name_to_token(name: str) -> str:
+    """The name a page ended with, for the next call; empty if it was the last page."""
+    return base64.urlsafe_b64encode(name.encode()).decode()
+
+
+def token_to_name(token: str) -> str:
+    """The name the page before ended with; empty for the first page.
+
+    Raises:
+        InvalidError: no page of ours ended there.
+    """
+    try:
+        return text(_from_token(token), "page_token")
+    except (ValueError, InvalidError):
+        raise _not_a_token() from None
+
+
+def _from_token(token: str) -> str:
+    return base64.urlsafe_b64decode(token).decode()
+
+
+def _not_a_token() -> InvalidError:
+    return InvalidError.of([Violation("page_token", "must be one that an earlier page gave")])
 
 
 def attempt_to_message(row: AttemptRow) -> job_pb2.Attempt:

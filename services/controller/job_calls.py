@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -20,24 +19,23 @@ from hekla.domain.errors import (
 from hekla.domain.names import Key
 from hekla.domain.phases import FINISHED, JobAction, JobPhase
 from hekla.domain.trigger import Command
-from hekla.store import attempts, events, feed, history, jobs, requests
+from hekla.store import attempts, events, feed, history, jobs
 from hekla.store.database import Database, Session
 from hekla.store.events import Event
 from hekla.store.feed import Cursor
 from hekla.store.jobs import Place, StoredJob
-from hekla.store.requests import RequestKey
+from hekla.store.requests import Answered
 from hekla.store.schema import AttemptRow
 from services.controller.clients import CREATE, UPDATE, Admission
 from services.controller.core import policies
+from services.controller.naming import named
+from services.controller.once import Asking, once
 
-CALLER: Final = "anonymous"
-"""Until callers are told apart, all share one space of request ids."""
 COMMANDS: Final = tuple(action for action in JobAction if action is not JobAction.SYNC_JOB)
 NEED_A_TASK: Final = frozenset(
     {JobAction.RESTART_TASK, JobAction.RESTART_POD, JobAction.RESTART_PARTITION}
 )
 NEED_AN_INDEX: Final = frozenset({JobAction.RESTART_POD, JobAction.RESTART_PARTITION})
-SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
 MOST_PODS_LISTED: Final = 10_000
 SCANNED_AT_ONCE: Final = 500
 
@@ -89,34 +87,17 @@ class JobCalls:
         self._database = database
         self._admission = admission
 
-    def create(self, job: Job, *, request_id: str, body: bytes) -> Made:
-        """Admit and store a job, once for each request id."""
-        key = RequestKey(CALLER, "CreateJob", request_id)
-        answered = self._answered(key, body)
-        if answered is not None:
-            return answered
+    def create(self, job: Job, asking: Asking) -> Made:
+        """Admit and store a job."""
+        return once(self._database, asking, lambda: self._create(job, asking), _made_before)
+
+    def _create(self, job: Job, asking: Asking) -> Made:
         admitted = self._admission.job(CREATE, _named(job))
         uid = uuid4()
-        try:
-            with self._database.transaction() as session:
-                if not requests.record(
-                    session, key, body, uids=[uid], warnings=admitted.warnings
-                ):
-                    raise _TwinError
-                [stored] = jobs.insert_many(session, [(uid, admitted.job)])
-        except _TwinError:
-            twin = self._answered(key, body)
-            if twin is None:
-                raise ConflictError("the same request is under way; try again") from None
-            return twin
-        return Made(stored.job, admitted.warnings)
-
-    def _answered(self, key: RequestKey, body: bytes) -> Made | None:
         with self._database.transaction() as session:
-            found = requests.find(session, key, body)
-            if found is None:
-                return None
-            return Made(_by_uid(session, found.uids[0]), found.warnings)
+            asking.note(session, uids=[uid], warnings=admitted.warnings)
+            [stored] = jobs.insert_many(session, [(uid, admitted.job)])
+        return Made(stored.job, admitted.warnings)
 
     def get(self, *, uid: UUID | None, key: Key | None) -> Job:
         """A job that exists; by uid also one that was removed."""
@@ -165,8 +146,18 @@ class JobCalls:
             end = Place(last.created_at, last.uid)
         return JobPage([row.job for row in found[:limit]], end, cursor)
 
-    def update(self, job: Job, *, expected_generation: int | None) -> Made:
+    def update(self, job: Job, asking: Asking, *, expected_generation: int | None) -> Made:
         """Admit and store a new spec for a job that exists."""
+        return once(
+            self._database,
+            asking,
+            lambda: self._update(job, asking, expected_generation),
+            _made_before,
+        )
+
+    def _update(self, job: Job, asking: Asking, expected_generation: int | None) -> Made:
+        if not job.metadata.name:
+            raise InvalidError.of([Violation("metadata.name", "is required")])
         key = Key(job.metadata.namespace or "default", job.metadata.name)
         with self._database.transaction() as session:
             stored = jobs.get(session, key)
@@ -177,38 +168,43 @@ class JobCalls:
             raise ConflictError(
                 f"job {key} is at generation {generation}, not {expected_generation}"
             )
-        if stored.deleting_at is not None:
-            raise PreconditionError(f"job {key} is being deleted")
+        _require_staying(stored)
         admitted = self._admission.job(UPDATE, _named(job), stored.job)
         with self._database.transaction() as session:
-            changed = jobs.update_spec(session, stored, admitted.job)
+            # The version moves with every status; users are held to the generation alone.
+            current = jobs.get_by_uid(session, stored.uid, to_remove=True)
+            if current.job.metadata.generation != generation:
+                raise ConflictError(f"job {key} changed since it was read; try again")
+            _require_staying(current)
+            asking.note(session, uids=[stored.uid], warnings=admitted.warnings)
+            if _same(current.job, admitted.job):
+                return Made(current.job, admitted.warnings)
+            changed = jobs.update_spec(session, current, admitted.job)
         return Made(changed.job, admitted.warnings)
 
-    def delete(self, key: Key, *, uid: UUID | None, request_id: str, body: bytes) -> Job:
+    def delete(self, key: Key, asking: Asking, *, uid: UUID | None) -> Job:
         """Have a job removed."""
-        request = RequestKey(CALLER, "DeleteJob", request_id)
-        with self._database.transaction() as session:
-            done = requests.find(session, request, body)
-            if done is not None:
-                return _by_uid(session, done.uids[0])
-            stored = _the_one(jobs.get(session, key), uid)
-            requests.record(session, request, body, uids=[stored.uid])
-            return jobs.mark_deleting(session, stored.uid).job
 
-    def command(
-        self, key: Key, command: Command, *, uid: UUID | None, request_id: str, body: bytes
-    ) -> Job:
+        def act() -> Job:
+            with self._database.transaction() as session:
+                stored = _the_one(jobs.get(session, key), uid)
+                asking.note(session, uids=[stored.uid])
+                return jobs.mark_deleting(session, stored.uid).job
+
+        return once(self._database, asking, act, _job_before)
+
+    def command(self, key: Key, command: Command, asking: Asking, *, uid: UUID | None) -> Job:
         """Have an action carried out."""
-        request = RequestKey(CALLER, "CommandJob", request_id)
-        with self._database.transaction() as session:
-            done = requests.find(session, request, body)
-            if done is not None:
-                return _by_uid(session, done.uids[0])
-            stored = _the_one(jobs.get(session, key), uid)
-            _check_command(stored, command)
-            if requests.record(session, request, body, uids=[stored.uid]):
+
+        def act() -> Job:
+            with self._database.transaction() as session:
+                stored = _the_one(jobs.get(session, key), uid)
+                _check_command(stored, command)
+                asking.note(session, uids=[stored.uid])
                 jobs.ask(session, stored.uid, command)
-            return stored.job
+                return stored.job
+
+        return once(self._database, asking, act, _job_before)
 
     def attempts(
         self, *, uid: UUID | None, key: Key | None, after: Place | None, limit: int
@@ -253,22 +249,24 @@ class JobCalls:
             return [(_job_name(row), row) for row in rows]
 
 
-class _TwinError(Exception):
-    """The same request was recorded by a call that ran beside this one."""
-
-
 def _named(job: Job) -> Job:
-    """The job with its namespace, and with a name if only the beginning of one is given."""
-    meta = job.metadata
-    changes: dict[str, Any] = {}
-    if not meta.namespace:
-        changes["namespace"] = "default"
-    if not meta.name and meta.generate_name:
-        ending = "".join(secrets.choice(SUFFIX) for _ in range(5))
-        changes["name"] = f"{meta.generate_name}{ending}"
-    if not changes:
-        return job
-    return job.model_copy(update={"metadata": meta.model_copy(update=changes)})
+    return job.model_copy(update={"metadata": named(job.metadata)})
+
+
+def _made_before(session: Session, answered: Answered) -> Made:
+    return Made(_by_uid(session, answered.uids[0]), answered.warnings)
+
+
+def _job_before(session: Session, answered: Answered) -> Job:
+    return _by_uid(session, answered.uids[0])
+
+
+def _same(one: Job, other: Job) -> bool:
+    """Whether an update from one to the other changes nothing."""
+    return one.spec == other.spec and all(
+        (getattr(one.metadata, part) or {}) == (getattr(other.metadata, part) or {})
+        for part in ("labels", "annotations")
+    )
 
 
 def _by_uid(session: Session, uid: UUID) -> Job:
@@ -284,10 +282,14 @@ def _the_one(stored: StoredJob, uid: UUID | None) -> StoredJob:
     return stored
 
 
-def _check_command(stored: StoredJob, command: Command) -> None:
-    phase = JobPhase(stored.job.status.state.phase or JobPhase.PENDING)
+def _require_staying(stored: StoredJob) -> None:
     if stored.deleting_at is not None:
         raise PreconditionError(f"job {stored.key} is being deleted")
+
+
+def _check_command(stored: StoredJob, command: Command) -> None:
+    phase = JobPhase(stored.job.status.state.phase or JobPhase.PENDING)
+    _require_staying(stored)
     if phase in FINISHED:
         raise PreconditionError(
             f"job {stored.key} is {phase} and stays so; submit it again to run it again"

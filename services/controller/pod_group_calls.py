@@ -9,14 +9,15 @@ from uuid import UUID
 from hekla.api import bounds
 from hekla.api.pod_group import PodGroup, PodGroupStatus
 from hekla.domain import selector
-from hekla.domain.errors import ConflictError, InvalidError, NotFoundError, PreconditionError
+from hekla.domain.errors import InvalidError, NotFoundError, PreconditionError
 from hekla.domain.names import Key
-from hekla.store import feed, leases, pod_groups, requests
-from hekla.store.database import Database
+from hekla.store import feed, leases, pod_groups
+from hekla.store.database import Database, Session
 from hekla.store.feed import Cursor
 from hekla.store.jobs import Place
-from hekla.store.requests import RequestKey
-from services.controller.job_calls import CALLER
+from hekla.store.requests import Answered
+from services.controller.naming import named
+from services.controller.once import Asking, done_before, once
 
 SCHEDULER_LEASE: Final = "scheduler"
 """The lease whose epoch reports carry."""
@@ -36,31 +37,27 @@ class PodGroupCalls:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def create(self, group: PodGroup, *, request_id: str, body: bytes) -> PodGroup:
-        """Store a group that belongs to no job, once for each request id."""
+    def create(self, group: PodGroup, asking: Asking) -> PodGroup:
+        """Store a group that belongs to no job."""
         violations = bounds.violations(group)
         if violations:
             raise InvalidError.of(violations)
-        meta = group.metadata
-        key = RequestKey(CALLER, "CreatePodGroup", request_id)
-        with self._database.transaction() as session:
-            found = requests.find(session, key, body)
-            if found is not None:
-                loaded = pod_groups.load(session, [str(found.uids[0])])
-                if not loaded:
-                    raise NotFoundError(f"pod group {meta.name} does not exist any more")
-                return next(iter(loaded.values()))
-            made = pod_groups.make(
-                session,
-                Key(meta.namespace or "default", meta.name),
-                group.spec,
-                job=None,
-                labels=meta.labels or {},
-                annotations=meta.annotations or {},
-            )
-            if not requests.record(session, key, body, uids=[made.uid]):
-                raise ConflictError("the same request is under way; try again")
-            return made.group
+        meta = named(group.metadata)
+
+        def act() -> PodGroup:
+            with self._database.transaction() as session:
+                made = pod_groups.make(
+                    session,
+                    Key(meta.namespace, meta.name),
+                    group.spec,
+                    job=None,
+                    labels=meta.labels or {},
+                    annotations=meta.annotations or {},
+                )
+                asking.note(session, uids=[made.uid])
+                return made.group
+
+        return once(self._database, asking, act, _group_before)
 
     def get(self, key: Key) -> PodGroup:
         """The group of that name."""
@@ -85,17 +82,22 @@ class PodGroupCalls:
             end = Place(rows[limit - 1].created_at, rows[limit - 1].uid)
         return GroupPage(shown, end, cursor)
 
-    def delete(self, key: Key, *, uid: UUID | None) -> None:
+    def delete(self, key: Key, asking: Asking, *, uid: UUID | None) -> None:
         """Delete a group that belongs to no job."""
-        with self._database.transaction() as session:
-            found = pod_groups.get(session, key)
-            if uid is not None and uid != found.uid:
-                raise NotFoundError(f"pod group {key} with the uid {uid} does not exist")
-            if found.job_uid is not None:
-                raise PreconditionError(
-                    f"pod group {key} belongs to a job and goes with it: delete the job"
-                )
-            pod_groups.remove(session, found.uid)
+
+        def act() -> None:
+            with self._database.transaction() as session:
+                found = pod_groups.get(session, key)
+                if uid is not None and uid != found.uid:
+                    raise NotFoundError(f"pod group {key} with the uid {uid} does not exist")
+                if found.job_uid is not None:
+                    raise PreconditionError(
+                        f"pod group {key} belongs to a job and goes with it: delete the job"
+                    )
+                asking.note(session)
+                pod_groups.remove(session, found.uid)
+
+        once(self._database, asking, act, done_before)
 
     def report(self, epoch: int, statuses: Mapping[UUID, PodGroupStatus]) -> Sequence[UUID]:
         """Store what the leading scheduler decided; return the groups that are gone.
@@ -110,3 +112,9 @@ class PodGroupCalls:
         with self._database.transaction() as session:
             leases.hold(session, SCHEDULER_LEASE, epoch=epoch)
             return pod_groups.report(session, epoch, statuses)
+
+
+def _group_before(session: Session, answered: Answered) -> PodGroup:
+    for group in pod_groups.load(session, [str(answered.uids[0])]).values():
+        return group
+    raise NotFoundError("the pod group that was made for this request does not exist any more")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from hekla.api.queue import Queue
 from hekla.domain import names, selector
@@ -16,12 +16,13 @@ from hekla.domain.errors import (
     Violation,
 )
 from hekla.domain.phases import QueueState
-from hekla.store import feed, jobs, pod_groups, queues, requests
+from hekla.store import feed, jobs, pod_groups, queues
 from hekla.store.database import Database, Session
 from hekla.store.feed import Cursor
-from hekla.store.requests import RequestKey
+from hekla.store.requests import Answered
 from services.controller.clients import CREATE, DELETE, UPDATE, Admission
-from services.controller.job_calls import CALLER
+from services.controller.naming import named
+from services.controller.once import Asking, done_before, once
 from services.controller.queue_counts import QueueCounts
 
 OPEN: Final = "OpenQueue"
@@ -51,20 +52,23 @@ class QueueCalls:
         self._admission = admission
         self._counts = counts
 
-    def create(self, queue: Queue, *, request_id: str, body: bytes) -> MadeQueue:
-        """Admit and store a queue, once for each request id."""
-        key = RequestKey(CALLER, "CreateQueue", request_id)
-        with self._database.transaction() as session:
-            found = requests.find(session, key, body)
-            if found is not None:
-                return MadeQueue(queues.get_by_uid(session, found.uids[0]), found.warnings)
-        admitted = self._admission.queue(CREATE, queue)
+    def create(self, queue: Queue, asking: Asking) -> MadeQueue:
+        """Admit and store a queue."""
+        return once(
+            self._database, asking, lambda: self._create(queue, asking), self._made_before
+        )
+
+    def _create(self, queue: Queue, asking: Asking) -> MadeQueue:
+        meta = named(queue.metadata, namespace="")
+        admitted = self._admission.queue(CREATE, queue.model_copy(update={"metadata": meta}))
         uid = uuid4()
         with self._database.transaction() as session:
-            if not requests.record(session, key, body, uids=[uid], warnings=admitted.warnings):
-                raise ConflictError("the same request is under way; try again")
+            asking.note(session, uids=[uid], warnings=admitted.warnings)
             made = queues.make(session, admitted.queue, uid=uid)
         return MadeQueue(made, admitted.warnings)
+
+    def _made_before(self, session: Session, answered: Answered) -> MadeQueue:
+        return MadeQueue(queues.get_by_uid(session, answered.uids[0]), answered.warnings)
 
     def get(self, name: str) -> Queue:
         """The queue of that name, with its counts."""
@@ -86,9 +90,24 @@ class QueueCalls:
         end = rows[limit - 1].metadata.name if len(rows) > limit else ""
         return QueuePage(shown, end, cursor)
 
-    def update(self, queue: Queue, *, expected_generation: int | None) -> MadeQueue:
+    def update(
+        self, queue: Queue, asking: Asking, *, expected_generation: int | None
+    ) -> MadeQueue:
         """Admit and store a new spec for a queue that exists."""
+        made = once(
+            self._database,
+            asking,
+            lambda: self._update(queue, asking, expected_generation),
+            self._made_before,
+        )
+        return MadeQueue(self._counts.fill(made.queue), made.warnings)
+
+    def _update(
+        self, queue: Queue, asking: Asking, expected_generation: int | None
+    ) -> MadeQueue:
         name = queue.metadata.name
+        if not name:
+            raise InvalidError.of([Violation("metadata.name", "is required")])
         with self._database.transaction() as session:
             old = queues.get(session, name)
         generation = old.metadata.generation
@@ -100,34 +119,39 @@ class QueueCalls:
         with self._database.transaction() as session:
             if queues.get(session, name).metadata.generation != generation:
                 raise ConflictError(f"queue {name} changed since it was read; try again")
+            asking.note(session, uids=[UUID(old.metadata.uid)], warnings=admitted.warnings)
             changed = queues.change(session, name, queue=admitted.queue)
-        return MadeQueue(self._counts.fill(changed), admitted.warnings)
+        return MadeQueue(changed, admitted.warnings)
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, asking: Asking) -> None:
         """Delete a queue that nothing uses."""
+        once(self._database, asking, lambda: self._delete(name, asking), done_before)
+
+    def _delete(self, name: str, asking: Asking) -> None:
         with self._database.transaction() as session:
             old = queues.get(session, name)
         self._admission.queue(DELETE, old)
         with self._database.transaction() as session:
+            asking.note(session)
             queues.remove(session, name)
 
-    def command(self, name: str, action: str) -> Queue:
+    def command(self, name: str, action: str, asking: Asking) -> Queue:
         """Open or close a queue. One that still has jobs is Closing until they are gone."""
         if action not in (OPEN, CLOSE):
             raise InvalidError.of(
-                [Violation("action", f"must be one of {OPEN}, {CLOSE}, is {action!r}")]
+                [Violation("action", f"must be one of {OPEN}, {CLOSE}, is {action[:60]!r}")]
             )
-        with self._database.transaction() as session:
-            if action == OPEN:
-                _require_open_parent(session, queues.get(session, name))
-                changed = queues.change(session, name, state=QueueState.OPEN)
-            else:
-                if name in (names.ROOT_QUEUE, names.DEFAULT_QUEUE):
-                    raise PreconditionError(f"queue {name} is always open")
-                busy = is_busy(session, name)
-                state = QueueState.CLOSING if busy else QueueState.CLOSED
-                changed = queues.change(session, name, state=state)
-        return self._counts.fill(changed)
+
+        def act() -> Queue:
+            with self._database.transaction() as session:
+                queue = queues.get(session, name)
+                asking.note(session, uids=[UUID(queue.metadata.uid)])
+                return queues.change(session, name, state=_state(session, queue, action))
+
+        def again(session: Session, answered: Answered) -> Queue:
+            return queues.get_by_uid(session, answered.uids[0])
+
+        return self._counts.fill(once(self._database, asking, act, again))
 
     def settle_once(self) -> bool:
         """Close queues that were waiting for their last job; nothing more to do for a while."""
@@ -143,6 +167,17 @@ def is_busy(session: Session, name: str) -> bool:
     return jobs.exists_live_in_queue(session, name) or bool(
         pod_groups.page(session, queue=name, limit=1)
     )
+
+
+def _state(session: Session, queue: Queue, action: str) -> QueueState:
+    """The state that a command leads to."""
+    name = queue.metadata.name
+    if action == OPEN:
+        _require_open_parent(session, queue)
+        return QueueState.OPEN
+    if name in (names.ROOT_QUEUE, names.DEFAULT_QUEUE):
+        raise PreconditionError(f"queue {name} is always open")
+    return QueueState.CLOSING if is_busy(session, name) else QueueState.CLOSED
 
 
 def _require_open_parent(session: Session, queue: Queue) -> None:

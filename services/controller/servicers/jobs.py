@@ -30,8 +30,7 @@ class JobServicer(stubs.JobServiceServicer):
         self, request: messages.CreateJobRequest, context: grpc.ServicerContext
     ) -> messages.CreateJobResponse:
         job = _given(request.job, request.HasField("job"))
-        body = request.job.SerializeToString(deterministic=True)
-        made = self._calls.create(job, request_id=request.request_id, body=body)
+        made = self._calls.create(job, convert.asking(request))
         return messages.CreateJobResponse(job=_message(made.job), warnings=made.warnings)
 
     def GetJob(
@@ -45,8 +44,8 @@ class JobServicer(stubs.JobServiceServicer):
         self, request: messages.ListJobsRequest, context: grpc.ServicerContext
     ) -> messages.ListJobsResponse:
         page = self._calls.page(
-            namespace=request.namespace,
-            queue=request.queue,
+            namespace=convert.text(request.namespace, "namespace"),
+            queue=convert.text(request.queue, "queue"),
             phases=list(request.phases),
             labels=request.label_selector,
             after=convert.token_to_place(request.page_token),
@@ -80,7 +79,7 @@ class JobServicer(stubs.JobServiceServicer):
         expected = (
             request.expected_generation if request.HasField("expected_generation") else None
         )
-        changed = self._calls.update(job, expected_generation=expected)
+        changed = self._calls.update(job, convert.asking(request), expected_generation=expected)
         return messages.UpdateJobResponse(job=_message(changed.job), warnings=changed.warnings)
 
     def DeleteJob(
@@ -88,9 +87,8 @@ class JobServicer(stubs.JobServiceServicer):
     ) -> messages.DeleteJobResponse:
         job = self._calls.delete(
             convert.key(request.namespace, request.name),
+            convert.asking(request),
             uid=convert.uid(request.uid),
-            request_id=request.request_id,
-            body=_body(request),
         )
         return messages.DeleteJobResponse(job=_message(job))
 
@@ -100,17 +98,16 @@ class JobServicer(stubs.JobServiceServicer):
         command = Command(
             id=0,
             action=action_of(request.action),
-            task=request.task,
+            task=convert.text(request.task, "task"),
             index=request.index if request.HasField("index") else None,
-            reason=request.reason,
-            message=request.message,
+            reason=convert.text(request.reason, "reason"),
+            message=convert.text(request.message, "message"),
         )
         job = self._calls.command(
             convert.key(request.namespace, request.name),
             command,
+            convert.asking(request),
             uid=convert.uid(request.uid),
-            request_id=request.request_id,
-            body=_body(request),
         )
         return messages.CommandJobResponse(job=_message(job))
 
@@ -136,7 +133,10 @@ class JobServicer(stubs.JobServiceServicer):
     def ListPods(
         self, request: messages.ListPodsRequest, context: grpc.ServicerContext
     ) -> messages.ListPodsResponse:
-        rows = self._calls.pods(namespace=request.namespace, job=request.job)
+        rows = self._calls.pods(
+            namespace=convert.text(request.namespace, "namespace"),
+            job=convert.text(request.job, "job"),
+        )
         return messages.ListPodsResponse(
             pods=[
                 messages.PodView(
@@ -150,12 +150,12 @@ class JobServicer(stubs.JobServiceServicer):
         self, request: messages.GetLogsRequest, context: grpc.ServicerContext
     ) -> Iterator[messages.GetLogsResponse]:
         wanted = logs.Wanted(
-            namespace=request.namespace or "default",
-            job=request.job,
+            namespace=convert.path_part(request.namespace, "namespace") or "default",
+            job=convert.text(request.job, "job"),
             task=request.task,
             index=request.index if request.HasField("index") else None,
-            pod=request.pod,
-            container=request.container,
+            pod=convert.path_part(request.pod, "pod"),
+            container=convert.path_part(request.container, "container"),
             follow=request.follow,
             tail_lines=request.tail_lines if request.HasField("tail_lines") else None,
         )
@@ -186,10 +186,3 @@ def _given(message: job_pb2.Job, present: bool) -> Job:  # noqa: FBT001
     if not present:
         raise InvalidError.of([Violation("job", "is required")])
     return to_model(message, Job)
-
-
-def _body(request: messages.DeleteJobRequest | messages.CommandJobRequest) -> bytes:
-    """What the request asks for, without the id that names the asking."""
-    copied = type(request).FromString(request.SerializeToString())
-    copied.request_id = ""
-    return copied.SerializeToString(deterministic=True)

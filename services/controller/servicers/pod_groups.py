@@ -33,11 +33,8 @@ class PodGroupServicer(stubs.PodGroupServiceServicer):
     ) -> messages.CreatePodGroupResponse:
         if not request.HasField("pod_group"):
             raise InvalidError.of([Violation("pod_group", "is required")])
-        made = self._calls.create(
-            to_model(request.pod_group, PodGroup),
-            request_id=request.request_id,
-            body=request.pod_group.SerializeToString(deterministic=True),
-        )
+        group = to_model(request.pod_group, PodGroup)
+        made = self._calls.create(group, convert.asking(request))
         return messages.CreatePodGroupResponse(pod_group=_message(made))
 
     def GetPodGroup(
@@ -50,8 +47,8 @@ class PodGroupServicer(stubs.PodGroupServiceServicer):
         self, request: messages.ListPodGroupsRequest, context: grpc.ServicerContext
     ) -> messages.ListPodGroupsResponse:
         page = self._calls.page(
-            namespace=request.namespace,
-            queue=request.queue,
+            namespace=convert.text(request.namespace, "namespace"),
+            queue=convert.text(request.queue, "queue"),
             labels=request.label_selector,
             after=convert.token_to_place(request.page_token),
             limit=convert.page_size(request.page_size),
@@ -87,7 +84,9 @@ class PodGroupServicer(stubs.PodGroupServiceServicer):
         self, request: messages.DeletePodGroupRequest, context: grpc.ServicerContext
     ) -> messages.DeletePodGroupResponse:
         self._calls.delete(
-            convert.key(request.namespace, request.name), uid=convert.uid(request.uid)
+            convert.key(request.namespace, request.name),
+            convert.asking(request),
+            uid=convert.uid(request.uid),
         )
         return messages.DeletePodGroupResponse()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterator
 
 import grpc
@@ -30,8 +28,7 @@ class QueueServicer(stubs.QueueServiceServicer):
         self, request: messages.CreateQueueRequest, context: grpc.ServicerContext
     ) -> messages.CreateQueueResponse:
         queue = _given(request.queue, request.HasField("queue"))
-        body = request.queue.SerializeToString(deterministic=True)
-        made = self._calls.create(queue, request_id=request.request_id, body=body)
+        made = self._calls.create(queue, convert.asking(request))
         return messages.CreateQueueResponse(queue=_message(made.queue), warnings=made.warnings)
 
     def GetQueue(
@@ -43,13 +40,13 @@ class QueueServicer(stubs.QueueServiceServicer):
         self, request: messages.ListQueuesRequest, context: grpc.ServicerContext
     ) -> messages.ListQueuesResponse:
         page = self._calls.page(
-            after=_token_to_name(request.page_token),
+            after=convert.token_to_name(request.page_token),
             limit=convert.page_size(request.page_size),
             labels=request.label_selector,
         )
         return messages.ListQueuesResponse(
             queues=[_message(queue) for queue in page.queues],
-            next_page_token=base64.urlsafe_b64encode(page.end.encode()).decode(),
+            next_page_token=convert.name_to_token(page.end),
             cursor=str(page.cursor),
         )
 
@@ -74,7 +71,9 @@ class QueueServicer(stubs.QueueServiceServicer):
         expected = (
             request.expected_generation if request.HasField("expected_generation") else None
         )
-        changed = self._calls.update(queue, expected_generation=expected)
+        changed = self._calls.update(
+            queue, convert.asking(request), expected_generation=expected
+        )
         return messages.UpdateQueueResponse(
             queue=_message(changed.queue), warnings=changed.warnings
         )
@@ -82,13 +81,15 @@ class QueueServicer(stubs.QueueServiceServicer):
     def DeleteQueue(
         self, request: messages.DeleteQueueRequest, context: grpc.ServicerContext
     ) -> messages.DeleteQueueResponse:
-        self._calls.delete(_name(request.name))
+        self._calls.delete(_name(request.name), convert.asking(request))
         return messages.DeleteQueueResponse()
 
     def CommandQueue(
         self, request: messages.CommandQueueRequest, context: grpc.ServicerContext
     ) -> messages.CommandQueueResponse:
-        queue = self._calls.command(_name(request.name), request.action)
+        queue = self._calls.command(
+            _name(request.name), request.action, convert.asking(request)
+        )
         return messages.CommandQueueResponse(queue=_message(queue))
 
 
@@ -109,12 +110,3 @@ def _given(message: queue_pb2.Queue, present: bool) -> Queue:  # noqa: FBT001
     if not present:
         raise InvalidError.of([Violation("queue", "is required")])
     return to_model(message, Queue)
-
-
-def _token_to_name(token: str) -> str:
-    try:
-        return base64.urlsafe_b64decode(token).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        raise InvalidError.of(
-            [Violation("page_token", "must be one that an earlier page gave")]
-        ) from None

@@ -1,0 +1,55 @@
+"""One database and one controller for all of these tests; tables are emptied before each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+
+from hekla.local.postgres import EmbeddedPostgres
+from hekla.store import queues
+from hekla.store.database import Database
+from tests.support.controller_scene import Driver, Scene, scene
+
+FILLED = [
+    *("attempt", "trigger", "command", "job_event", "pod_group", "job", "queue"),
+    *("job_history", "attempt_history", "work", "lease", "request"),
+]
+"""Tables in an order in which they can be emptied. The feed goes on: a hub reads it."""
+
+
+@pytest.fixture(scope="session")
+def _used(postgres: EmbeddedPostgres) -> Iterator[Database]:
+    database = Database(postgres.make_database("controller_tests", template="template"))
+    yield database
+    database.close()
+
+
+@pytest.fixture(scope="session")
+def _serving(_used: Database) -> Iterator[Scene]:
+    with scene(_used) as served:
+        yield served
+
+
+@pytest.fixture
+def database(_used: Database) -> Database:
+    """A database with the queues root and default and nothing else, which nobody else uses."""
+    with _used.transaction() as session:
+        for table in FILLED:
+            session.execute(text(f"delete from {table}"))
+        queues.make_well_known(session)
+    return _used
+
+
+@pytest.fixture
+def served(_serving: Scene, database: Database) -> Scene:
+    """A controller with an empty database."""
+    assert _serving.database is database
+    return _serving
+
+
+@pytest.fixture
+def driver(database: Database) -> Driver:
+    """Who makes passes, over pods in memory."""
+    return Driver(database)
