@@ -52,6 +52,11 @@ class Cache:
         """How many objects of a kind there are."""
         return len(self._keys[kind])
 
+    @property
+    def ungrouped(self) -> int:
+        """How many of our pods wait because they belong to no group."""
+        return len(self._ungrouped)
+
     def apply(self, event: Batch | Full) -> None:
         """Take over what an event says; an object that makes no sense is left out."""
         keys = self._keys[event.kind]
@@ -70,7 +75,7 @@ class Cache:
                 self._live(place)
         metrics.cluster_nodes.set(self.size(Kind.NODE))
         metrics.cluster_pods.set(self.size(Kind.POD))
-        metrics.pods_without_group.set(len(self._ungrouped))
+        metrics.pods_without_group.set(self.ungrouped)
 
     def expect(self, record: BindRecord) -> bool:
         """Count a recorded placement as used until an event confirms it.

@@ -153,13 +153,12 @@ class Campaign:
         except DomainError:
             self.step_down(taken.epoch)
             raise
-        pause = 0.0 if taken.clean else self._takeover_pause.total_seconds()
+        pause = timedelta() if taken.clean else self._takeover_pause
         log.info(
             "elected",
             extra={"epoch": taken.epoch, "clean": taken.clean, "open_binds": len(unsettled)},
         )
-        begins_at = time.monotonic() + pause
-        self._inbox.put(Elected(taken.epoch, begins_at, unsettled, recent))
+        self._inbox.put(Elected(taken.epoch, pause, unsettled, recent))
 
     def _leave(self) -> None:
         self._fence.drop()

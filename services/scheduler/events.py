@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -68,8 +69,8 @@ class Elected:
     """This process leads."""
 
     epoch: int
-    begins_at: float
-    """When it may decide, on the monotonic clock."""
+    pause: timedelta
+    """How long it must not decide anything yet."""
     unsettled: Sequence[BindRecord]
     """Placements of earlier leaders of which nobody knows what came."""
     recent: Sequence[BindRecord]

@@ -200,8 +200,10 @@ class Scheduler:
     # Terms.
 
     def _begin(self, elected: Elected) -> None:
-        fence_by = time.monotonic() + self._settings.lease_ttl.total_seconds()
-        self.term = Term(elected.epoch, elected.begins_at, fence_by)
+        now = time.monotonic()
+        begins_at = now + elected.pause.total_seconds()
+        fence_by = now + self._settings.lease_ttl.total_seconds()
+        self.term = Term(elected.epoch, begins_at, fence_by)
         self._binder.begin(elected.epoch)
         self._reports.begin(elected.epoch)
         told = {record.pod_uid for record in elected.unsettled if self._cache.expect(record)}
@@ -214,7 +216,7 @@ class Scheduler:
         self._binder.resume(again)
         self._binder.settle(bound=here, refused=elsewhere)
         self.figures.leading, self.figures.epoch = True, elected.epoch
-        self._due = max(time.monotonic(), elected.begins_at)
+        self._due = begins_at
         self._changed = True
         metrics.lease_held.labels(LEASE).set(1)
         log.info(
