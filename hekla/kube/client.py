@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 
 from hekla.domain.errors import UnavailableError
 from hekla.kube import errors, writes
-from hekla.kube.connect import Source
+from hekla.kube.connect import KubeconfigSource
 from hekla.kube.events import decode_page
 from hekla.kube.fence import Companion, Fence, Progress
 from hekla.kube.link import Aside, Link, Receiver, ThreadLink
@@ -99,7 +99,7 @@ class KubeClient:
         if companion is not None and (fence is None or progress is None):
             raise ValueError("a companion needs a fence and a progress")
         settings = Settings(
-            connection=Source(kubeconfig).load(),
+            connection=KubeconfigSource(kubeconfig).load(),
             kubeconfig=kubeconfig,
             limits=Limits(concurrency=concurrency, qps=qps),
             user_agent=f"hekla-{service}",

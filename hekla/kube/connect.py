@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -20,31 +19,10 @@ from kubernetes import config
 from kubernetes.client import Configuration
 
 from hekla.domain.errors import InvalidError
+from hekla.kube.connection import Connection
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """All that is needed to open connections; plain values, may cross to a process."""
-
-    server: str
-    """``https://host:port``, maybe with a path, without a slash at the end."""
-    authorization: str | None = field(default=None, repr=False)
-    """The header; only sent over TLS."""
-    verify: bool = True
-    ca: str | None = field(default=None, repr=False)
-    """PEM; None: the system's."""
-    certificate: str | None = field(default=None, repr=False)
-    key: str | None = field(default=None, repr=False)
-    server_name: str | None = None
-    proxy: str | None = None
-
-    @property
-    def secure(self) -> bool:
-        """Whether it is TLS."""
-        return self.server.startswith("https://")
-
-
-class Source:
+class KubeconfigSource:
     """Connections by one kubeconfig, or by what the environment offers."""
 
     def __init__(self, kubeconfig: str | None) -> None:

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hekla.kube.connect import Connection, Source
+from hekla.kube.connection import Connection, LateSource
 from hekla.kube.engine import Engine
 from hekla.kube.fence import Fence
 from hekla.kube.listing import RefusedError, RestartedError, pages, path_with
@@ -62,7 +62,7 @@ class Service:
     def __init__(self, settings: Settings, *, fence: Fence, emit: Emit) -> None:
         self._session = Session(
             settings.connection,
-            Source(settings.kubeconfig),
+            LateSource(settings.kubeconfig),
             limits=settings.limits,
             fence=fence if settings.fenced else None,
             user_agent=settings.user_agent,

@@ -24,7 +24,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from hekla.kube.backoff import backoff
-from hekla.kube.connect import Connection, Source
+from hekla.kube.connection import Connection, Source
 from hekla.kube.fence import Fence
 from hekla.kube.requests import FENCED, NOT_SENT, TIMEOUT
 

@@ -11,7 +11,7 @@ import pytest
 
 from hekla.domain.errors import InvalidError
 from hekla.kube.client import KubeClient
-from hekla.kube.connect import Source
+from hekla.kube.connect import KubeconfigSource
 from hekla.kube.resources import NODES
 from tests.support.certificates import Authority, Pair
 from tests.support.kube_server import KubeServer
@@ -189,7 +189,7 @@ def test_a_useless_configuration_is_refused_in_one_line(
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     with pytest.raises(InvalidError, match=r"no Kubernetes from .*kubeconfig") as refused:
-        Source(str(path)).load()
+        KubeconfigSource(str(path)).load()
 
     assert "\n" not in str(refused.value)
 
@@ -201,7 +201,7 @@ def test_without_a_file_the_environment_says_where(
         path = server.kubeconfig(tmp_path)
         monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/missing:{path}")
 
-        assert Source(None).load().server == server.url
+        assert KubeconfigSource(None).load().server == server.url
 
 
 def test_without_any_configuration_it_is_told(
@@ -211,7 +211,7 @@ def test_without_any_configuration_it_is_told(
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
 
     with pytest.raises(InvalidError, match="no Kubernetes from the environment"):
-        Source(None).load()
+        KubeconfigSource(None).load()
 
 
 def test_no_key_is_left_in_a_file(

@@ -1,0 +1,64 @@
+"""How to reach an API server, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """All that is needed to open connections; may cross to a process."""
+
+    server: str
+    """``https://host:port``, maybe with a path, without a slash at the end."""
+    authorization: str | None = field(default=None, repr=False)
+    """The header; only sent over TLS."""
+    verify: bool = True
+    ca: str | None = field(default=None, repr=False)
+    """PEM; None: the system's."""
+    certificate: str | None = field(default=None, repr=False)
+    key: str | None = field(default=None, repr=False)
+    server_name: str | None = None
+    proxy: str | None = None
+
+    @property
+    def secure(self) -> bool:
+        """Whether it is TLS."""
+        return self.server.startswith("https://")
+
+
+class Source(Protocol):
+    """Where connections come from. May block: plugins run."""
+
+    def load(self) -> Connection:
+        """Read everything anew."""
+
+    def authorization(self) -> str | None:
+        """The header as of now."""
+
+
+class LateSource:
+    """A source by a kubeconfig that is made when it is first asked.
+
+    What makes it takes long to import, and most I/O processes never ask.
+    """
+
+    def __init__(self, kubeconfig: str | None) -> None:
+        self._kubeconfig = kubeconfig
+        self._made: Source | None = None
+
+    def load(self) -> Connection:
+        """Read everything anew."""
+        return self._source().load()
+
+    def authorization(self) -> str | None:
+        """The header as of now."""
+        return self._source().authorization()
+
+    def _source(self) -> Source:
+        if self._made is None:
+            from hekla.kube.connect import KubeconfigSource  # noqa: PLC0415 - as said above
+
+            self._made = KubeconfigSource(self._kubeconfig)
+        return self._made
