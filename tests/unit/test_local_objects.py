@@ -72,7 +72,7 @@ def with_objects(play: Callable[[Objects, Storage], None]) -> None:
         asyncio.run(run(Path(folder) / "cluster.db"))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(BUILT_IN), BODIES, BODIES), min_size=1, max_size=4))
 def test_whatever_is_sent_is_done_or_refused(sent: list[tuple[Kind, Any, Any]]) -> None:
     def play(objects: Objects, storage: Storage) -> None:

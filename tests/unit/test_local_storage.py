@@ -85,7 +85,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(STEPS, st.sampled_from([2, 5, 1000]))
 def test_whoever_lists_and_then_watches_ends_with_the_present_state(
     steps: list[tuple[str, ...]], history: int
@@ -139,7 +139,7 @@ def replayed(state: dict[str, str], lines: bytes) -> dict[str, str]:
     return state
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(STEPS)
 def test_what_lasts_is_there_after_a_restart_and_versions_go_on(
     steps: list[tuple[str, ...]],
