@@ -17,5 +17,5 @@ from hekla.store.migrate import migrate as migrate_database
 @options.with_home
 def migrate(home: Home, *, url: str | None) -> None:
     """Bring a database to the newest schema."""
-    found = url or stack.database_url(home, stack.Options())
+    found = stack.database_url(home, stack.Options(database_url=url))
     click.echo(f"the schema is at {migrate_database(found)}")

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from hekla.client.endpoints import HOME_VARIABLE, SERVICES
-from hekla.domain.errors import PreconditionError
+from hekla.domain.errors import InvalidError, PreconditionError
 from hekla.local.endpoints import LOOPBACK, Home, write_private
 from hekla.local.postgres import EmbeddedPostgres
 from hekla.local.supervisor.unit import UnitSpec
+from hekla.rpc.service import DATABASE_SCHEMES
 
 POSTGRES: Final = "postgres"
 MIGRATE: Final = "migrate"
@@ -116,8 +117,17 @@ def address(service: str, options: Options, ports: Mapping[str, int]) -> str:
 
 
 def database_url(home: Home, options: Options) -> str:
-    """Where the database is."""
-    return options.database_url or EmbeddedPostgres(home.postgres).url()
+    """Where the database is.
+
+    Raises:
+        InvalidError: the options name what is no Postgres.
+    """
+    url = options.database_url
+    if url is None:
+        return EmbeddedPostgres(home.postgres).url()
+    if url.partition("://")[0] not in DATABASE_SCHEMES:
+        raise InvalidError("HEKLA_DATABASE_URL is not postgresql://user@host:port/database")
+    return url
 
 
 def endpoints(home: Home, options: Options, ports: Mapping[str, int]) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from hekla.domain.errors import DomainError, InvalidError, Violation
 
 def run(tmp_path: Path, *args: str, **environ: str) -> Result:
     return CliRunner().invoke(
-        main, list(args), obj={"HEKLA_HOME": str(tmp_path / "home"), **environ}
+        main, list(args), obj={"HEKLA_HOME": str(tmp_path / "home"), **environ}, env=environ
     )
 
 
@@ -109,6 +109,13 @@ def test_a_stack_that_is_not_up_says_so(tmp_path: Path, args: Sequence[str]) -> 
     line = the_line(run(tmp_path, *args))
 
     assert line == f"error: hekla is not up in {tmp_path}/home; start it with 'hekla up'"
+
+
+@pytest.mark.parametrize("args", [["up", "--detach"], ["migrate"]])
+def test_a_database_that_is_no_postgres_is_refused(tmp_path: Path, args: Sequence[str]) -> None:
+    line = the_line(run(tmp_path, *args, HEKLA_DATABASE_URL="mysql://u:secret@h/db"))
+
+    assert line == "error: HEKLA_DATABASE_URL is not postgresql://user@host:port/database"
 
 
 def test_down_of_what_is_not_up_is_fine(tmp_path: Path) -> None:
