@@ -224,7 +224,7 @@ _DOOM = text("""
            and (cast(:task as text) is null or task = :task)
            and (cast(:first as int) is null or index between :first and :last)
            and (cast(:outcomes as text[]) is null or outcome = any(:outcomes))
-       and (cast(:beyond as jsonb) is null
+           and (cast(:beyond as jsonb) is null
                 or index >= coalesce((cast(:beyond as jsonb) ->> task)::int, 0))
          order by uid for update
     )

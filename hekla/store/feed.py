@@ -21,11 +21,11 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-import orjson
 from sqlalchemy import text
 
 from hekla.domain.errors import CursorExpiredError
 from hekla.store.database import Session
+from hekla.store.objects import to_text
 
 SLOTS: Final = 4
 SLOT_LENGTH: Final = timedelta(minutes=15)
@@ -123,9 +123,13 @@ class Batch(NamedTuple):
 
 _RECORD = text(f"""
     insert into change (slot, kind, uid, version, type, last)
-    values (floor(extract(epoch from clock_timestamp()) / {SLOT_LENGTH.total_seconds()})::bigint
-                % {SLOTS},
-            :kind, :uid, :version, :type, cast(:last as jsonb))
+    select floor(extract(epoch from clock_timestamp()) / {SLOT_LENGTH.total_seconds()})::bigint
+               % {SLOTS},
+           kind, uid, version, type, last
+      from rows from (jsonb_to_recordset(cast(:rows as jsonb))
+               as (kind text, uid text, version bigint, type text, last jsonb))
+           with ordinality as new(kind, uid, version, type, last, place)
+     order by place
 """)  # noqa: S608
 
 
@@ -133,17 +137,17 @@ def record(session: Session, *changes: Change) -> None:
     """Say that objects changed. The caller holds the locks on the objects' rows."""
     if not changes:
         return
-    values = [
+    rows = [
         {
             "kind": change.kind,
             "uid": change.uid,
             "version": change.version,
             "type": change.type,
-            "last": None if change.last is None else orjson.dumps(change.last).decode(),
+            "last": change.last,
         }
         for change in changes
     ]
-    session.execute(_RECORD, values)
+    session.execute(_RECORD, {"rows": to_text(rows)})
     session.info["changed"] = True
 
 

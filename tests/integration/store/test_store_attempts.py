@@ -82,8 +82,9 @@ REJECTED = {"phase": "Failed", "rejected": True}
         pytest.param([FAILED], "Failed", id="failed"),
         pytest.param([FAILED, FAILED | {"gone": True}], "Failed", id="failed and removed"),
         pytest.param([RUNNING | {"terminating": True}], "Terminating", id="on its way out"),
-        pytest.param([FAILED | {"disrupted": True}], "Terminating", id="evicted, still there"),
-        pytest.param([REJECTED], "Terminating", id="refused, still there"),
+        pytest.param([FAILED | {"disrupted": True}], "Stale", id="evicted, lies there"),
+        pytest.param([REJECTED], "Stale", id="refused, lies there"),
+        pytest.param([REJECTED | {"terminating": True}], "Terminating", id="refused, going"),
         pytest.param([EVICTED], "Over", id="evicted and gone"),
         pytest.param([REJECTED | {"gone": True}], "Over", id="refused and gone"),
     ],
@@ -115,6 +116,20 @@ def test_doomed_pods_count_as_terminating_until_they_are_gone(database: Database
     after(database, sight(live, phase="Failed", terminating=True, gone=True))
     assert states(database, job) == {"t": {"Over": 2, "Succeeded": 1}}
     assert counts(database, job).present == 1
+
+
+def test_what_lies_there_is_removed_and_then_goes(database: Database) -> None:
+    job = add_job(database)
+    refused, evicted, failed, live = running(database, job, *[("t", i) for i in range(4)])
+    after(database, sight(refused, **REJECTED))
+    after(database, sight(evicted, phase="Failed", disrupted=True))
+    after(database, sight(failed, **FAILED))
+    assert states(database, job) == {"t": {"Stale": 2, "Failed": 1, "Running": 1}}
+
+    doom(database, job, ended=True, outcomes=(Outcome.REJECTED, Outcome.EVICTED))
+
+    assert states(database, job) == {"t": {"Terminating": 2, "Failed": 1, "Running": 1}}
+    assert read_attempt(database, live.uid).doomed is None
 
 
 def test_what_a_restart_leaves_behind_is_terminating_and_then_not_counted(
