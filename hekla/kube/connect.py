@@ -19,7 +19,7 @@ from kubernetes import config
 from kubernetes.client import Configuration
 
 from hekla.domain.errors import InvalidError
-from hekla.kube.connection import Connection
+from hekla.kube.connection import Connection, tls_context
 
 
 class KubeconfigSource:
@@ -39,6 +39,8 @@ class KubeconfigSource:
         with self._lock:
             try:
                 self._configuration, connection = _read(self._kubeconfig)
+                if connection.secure:
+                    tls_context(connection)  # tells now what would fail later, and elsewhere
             except _BAD as error:
                 where = self._kubeconfig or "the environment"
                 why = " ".join(str(error).split()) or type(error).__name__

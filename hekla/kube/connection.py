@@ -1,7 +1,9 @@
-"""How to reach an API server, as plain values."""
+"""How to reach an API server, as plain values, and what TLS makes of them."""
 
 from __future__ import annotations
 
+import ssl
+import tempfile
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -62,3 +64,21 @@ class LateSource:
 
             self._made = KubeconfigSource(self._kubeconfig)
         return self._made
+
+
+def tls_context(connection: Connection) -> ssl.SSLContext:
+    """What to believe and what to show, for OpenSSL.
+
+    Raises:
+        OSError: a certificate or key is none, or they do not belong together.
+    """
+    context = ssl.create_default_context(cadata=connection.ca)
+    if not connection.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if connection.certificate and connection.key:
+        with tempfile.NamedTemporaryFile() as file:  # OpenSSL reads keys from files only
+            file.write(f"{connection.certificate}\n{connection.key}".encode())
+            file.flush()
+            context.load_cert_chain(file.name)
+    return context

@@ -121,8 +121,11 @@ class ThreadLink:
         self._receiver.lost()
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._serve())
+        finally:
+            self._ready.set()  # whoever waits is to learn that there is no engine
 
     async def _serve(self) -> None:
         with companion_running(self._aside):

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import ssl
-import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,7 +22,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from hekla.kube.backoff import backoff
-from hekla.kube.connection import Connection, Source
+from hekla.kube.connection import Connection, Source, tls_context
 from hekla.kube.fence import Fence
 from hekla.kube.requests import FENCED, NOT_SENT, TIMEOUT
 
@@ -107,7 +105,7 @@ class Session:
         self._http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
-                ssl=_tls(connection) if connection.secure else True,
+                ssl=tls_context(connection) if connection.secure else True,
                 socket_factory=_socket,
                 keepalive_timeout=60,
             ),
@@ -271,15 +269,15 @@ class Session:
         async with self._reloading:
             if time.monotonic() - self._loaded < RELOAD_INTERVAL:
                 return
+            retired, self._retired = self._retired, self._http
             try:
-                connection = await asyncio.to_thread(self._source.load)
+                self._use(await asyncio.to_thread(self._source.load))
             except Exception:  # as above
                 log.exception("configuration not reloaded")
+                self._retired = retired
                 return
             finally:
                 self._loaded = time.monotonic()
-            retired, self._retired = self._retired, self._http
-            self._use(connection)
             if retired is not None:
                 await retired.close()
 
@@ -316,19 +314,6 @@ class Pace:
         """How long the request that asks now has to wait."""
         self._next = max(self._next, now - self._burst) + self._interval
         return max(0.0, self._next - now)
-
-
-def _tls(connection: Connection) -> ssl.SSLContext:
-    context = ssl.create_default_context(cadata=connection.ca)
-    if not connection.verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if connection.certificate and connection.key:
-        with tempfile.NamedTemporaryFile() as file:  # OpenSSL reads keys from files only
-            file.write(f"{connection.certificate}\n{connection.key}".encode())
-            file.flush()
-            context.load_cert_chain(file.name)
-    return context
 
 
 def _socket(address: Any) -> socket.socket:

@@ -178,6 +178,12 @@ class TestClient:
             "clusters: [{name: c, cluster: {server: 'https://h', certificate-authority: /no}}]",
             id="an authority that is no file",
         ),
+        pytest.param(
+            "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
+            "clusters: [{name: c, cluster: {server: 'https://h', "
+            "certificate-authority-data: bm8gY2VydGlmaWNhdGU=}}]",
+            id="an authority that is no certificate",
+        ),
         pytest.param(b"\xff\xfe\x00", id="no text"),
     ],
 )
