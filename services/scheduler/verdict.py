@@ -35,6 +35,9 @@ def judge(reply: Reply, faults: int) -> Verdict:
         return Verdict.FENCED
     if reply.status in {0, 401, 408, 429}:
         return Verdict.AGAIN
+    if reply.status == 409 and reply.object is None:
+        # Nobody saw the pod since: what is in the way may be our own bind.
+        return Verdict.AGAIN
     if reply.status >= 500:
         # The client has looked for the pod after each of them, and it was bound nowhere.
         return Verdict.REFUSED if faults >= SERVER_ERRORS else Verdict.AGAIN
