@@ -105,7 +105,7 @@ def get_job(client: Client, *, name: str, namespace: str, form: Format) -> None:
 )
 @options.timeout()
 @options.namespace
-@options.with_client
+@options.with_patient_client
 def wait(
     client: Client, *, name: str, wanted: str, timeout: timedelta | None, namespace: str
 ) -> None:

@@ -21,8 +21,10 @@ R = TypeVar("R")
 Command = Callable[..., Any]
 
 DEFAULT_NAMESPACE: Final = "default"
-PATIENCE: Final = timedelta(seconds=2)
+PATIENCE: Final = timedelta(seconds=3)
 """For how long a command tries to reach a service: a person waits."""
+LONG_PATIENCE: Final = timedelta(seconds=10)
+"""The same for commands that wait anyway: long enough for a service to be started again."""
 
 
 class Span(click.ParamType[timedelta]):
@@ -53,11 +55,21 @@ def examples(*commands: str) -> str:
 
 def with_client(command: Callable[Concatenate[Client, P], R]) -> Callable[P, R]:
     """Give the command a client as its first argument, and hang up afterwards."""
+    return _with_client(command, PATIENCE)
 
+
+def with_patient_client(command: Callable[Concatenate[Client, P], R]) -> Callable[P, R]:
+    """The same for a command that waits for something."""
+    return _with_client(command, LONG_PATIENCE)
+
+
+def _with_client(
+    command: Callable[Concatenate[Client, P], R], patience: timedelta
+) -> Callable[P, R]:
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         environ = click.get_current_context().find_root().obj
-        with Client(environ=environ, patience=PATIENCE) as client:
+        with Client(environ=environ, patience=patience) as client:
             return command(client, *args, **kwargs)
 
     return run
