@@ -38,6 +38,8 @@ NEED_A_TASK: Final = frozenset(
 NEED_AN_INDEX: Final = frozenset({JobAction.RESTART_POD, JobAction.RESTART_PARTITION})
 MOST_PODS_LISTED: Final = 10_000
 SCANNED_AT_ONCE: Final = 500
+MOST_SCANNED: Final = 5_000
+"""Jobs that one call reads to find those with the labels asked for; the next goes on."""
 
 
 class Made(NamedTuple):
@@ -83,9 +85,12 @@ def action_of(text: str) -> JobAction:
 class JobCalls:
     """Calls on jobs."""
 
-    def __init__(self, database: Database, admission: Admission) -> None:
+    def __init__(
+        self, database: Database, admission: Admission, *, most_scanned: int = MOST_SCANNED
+    ) -> None:
         self._database = database
         self._admission = admission
+        self._most_scanned = most_scanned
 
     def create(self, job: Job, asking: Asking) -> Made:
         """Admit and store a job."""
@@ -124,23 +129,27 @@ class JobCalls:
                 [Violation("phases", f"must be of {', '.join(JobPhase)}, is {unknown[0]!r}")]
             )
         wanted = selector.parse(labels)
+        at_once = min(SCANNED_AT_ONCE, self._most_scanned) if labels else limit + 1
         found: list[StoredJob] = []
+        scanned = 0
+        end: Place | None = None
         with self._database.snapshot() as session:
             cursor = feed.start(session)
-            while True:
+            while len(found) <= limit and scanned < self._most_scanned:
                 rows = jobs.page(
                     session,
                     namespace=namespace,
                     queue=queue,
                     phases=phases,
-                    after=after,
-                    limit=SCANNED_AT_ONCE if labels else limit + 1,
+                    after=end or after,
+                    limit=at_once,
                 )
                 found += [row for row in rows if wanted.matches(row.job.metadata.labels or {})]
-                if len(found) > limit or not labels or len(rows) < SCANNED_AT_ONCE:
+                scanned += len(rows)
+                end = Place(rows[-1].created_at, rows[-1].uid) if rows else None
+                if len(rows) < at_once:
+                    end = None
                     break
-                after = Place(rows[-1].created_at, rows[-1].uid)
-        end = None
         if len(found) > limit:
             last = found[limit - 1]
             end = Place(last.created_at, last.uid)

@@ -225,9 +225,12 @@ def test_a_job_for_a_closed_queue_is_refused_for_now(served: Scene, database: Da
 def test_nothing_is_stored_while_the_webhook_is_down(database: Database) -> None:
     request = messages.CreateJobRequest(job=message(make_job()), request_id="r")
 
-    with scene(database, webhook=False) as alone, grpc.insecure_channel(alone.address) as once:
-        with refused(Code.UNAVAILABLE, "the webhook"):
-            JobServiceStub(once).CreateJob(request, timeout=SOON)
+    with (
+        scene(database, webhook=False) as alone,
+        grpc.insecure_channel(alone.address) as channel,
+        refused(Code.UNAVAILABLE, "the webhook"),
+    ):
+        JobServiceStub(channel).CreateJob(request, timeout=SOON)
 
     assert stored(database) == stored(database, "request") == stored(database, "work") == 0
 
