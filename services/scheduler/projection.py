@@ -27,6 +27,7 @@ from services.scheduler.events import SeenPod
 
 TASK_PRIORITY: Final = "volcano.sh/task-priority"
 UNREADABLE: Final = "unreadableRequest"
+_PHASES: Final = {phase.value: phase for phase in PodPhase}
 _SPEC: Final = (
     "affinity",
     "nodeSelector",
@@ -60,7 +61,7 @@ def pod(item: Mapping[str, Any]) -> SeenPod:
         created=timestamps.from_text(metadata["creationTimestamp"]),
         labels=labels,
         node=node,
-        phase=_phase(status.get("phase")),
+        phase=_PHASES.get(status.get("phase") or "Pending", PodPhase.UNKNOWN),
         terminating="deletionTimestamp" in metadata,
         gated=bool(spec.get("schedulingGates")),
     )
@@ -181,13 +182,6 @@ def _conditions(
         elif condition.get("status") == "False":
             told = (condition.get("reason") or "", condition.get("message") or "")
     return told, tuple(others)
-
-
-def _phase(phase: str | None) -> PodPhase:
-    try:
-        return PodPhase(phase or PodPhase.PENDING)
-    except ValueError:
-        return PodPhase.UNKNOWN
 
 
 def _whole(text: str | None) -> int | None:
