@@ -8,6 +8,7 @@ failed; events older than that, which name none, never undo it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from services.scheduler.core.classes import ClassTable, PodClass
@@ -35,6 +36,9 @@ class Cluster:
         """Groups that a session has to look at, by uid: not let in, or with pods to place."""
         self.changed: dict[str, GroupState] = {}
         """Groups whose status may have changed since a session last told of it, by uid."""
+        self.reword: dict[str, GroupState] = {}
+        """Groups of which only the wording changed; told at ``reword_at``."""
+        self.reword_at: datetime | None = None
         self.holding: dict[str, GroupState] = {}
         """Groups for which room is kept, by uid."""
         self.assumed: dict[str, str] = {}
@@ -191,6 +195,7 @@ class Cluster:
         self._leave_queue(state)
         self.waiting.pop(uid, None)
         self.changed.pop(uid, None)
+        self.reword.pop(uid, None)
 
     def release(self, group: GroupState) -> None:
         """Keep no room for a group any longer."""

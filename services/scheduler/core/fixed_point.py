@@ -21,13 +21,13 @@ def fraction(part: int, whole: int) -> int: ...
 @overload
 def fraction(part: Ints, whole: Ints) -> Ints: ...
 def fraction(part: int | Ints, whole: int | Ints) -> int | Ints:
-    """``part / whole`` in ``SCORE_UNIT``, rounded down; no sense where ``whole`` is zero.
+    """``part / whole`` in ``SCORE_UNIT``, rounded down; at most one, and 0 of nothing.
 
-    Neither may be above ``nodes.LARGEST``: a double holds such integers exactly, IEEE 754
+    ``whole`` is not above ``nodes.LARGEST``: a double holds such integers exactly, IEEE 754
     leaves one result for their quotient, and the unit is a power of two.
     """
     if isinstance(part, int) and isinstance(whole, int):
-        return int(part / max(whole, 1) * SCORE_UNIT)
-    quotient = np.divide(part, np.maximum(whole, 1))
+        return int(min(part, whole) / max(whole, 1) * SCORE_UNIT)
+    quotient = np.divide(np.minimum(part, whole), np.maximum(whole, 1))
     quotient *= SCORE_UNIT
     return quotient.astype(np.int64)

@@ -136,12 +136,12 @@ class GroupState:
     @property
     def ready_members(self) -> int:
         """How many members count for the gang."""
-        return sum(self.counts[status] for status in READY)
+        return _sum(self.counts, READY)
 
     @property
     def valid_members(self) -> int:
         """How many members count for the gang, or may yet."""
-        return sum(self.counts[status] for status in VALID)
+        return _sum(self.counts, VALID)
 
     @property
     def pending_members(self) -> int:
@@ -161,7 +161,7 @@ class GroupState:
     def task_ready(self, task: str) -> int:
         """How many members of ``task`` count for the gang."""
         counts = self.tasks.get(task)
-        return sum(counts[status] for status in READY) if counts else 0
+        return _sum(counts, READY) if counts else 0
 
     def task_pending(self, task: str) -> int:
         """How many members of ``task`` could be placed now."""
@@ -171,7 +171,7 @@ class GroupState:
     def task_valid(self, task: str) -> int:
         """How many members of ``task`` count for the gang, or may yet."""
         counts = self.tasks.get(task)
-        return sum(counts[status] for status in VALID) if counts else 0
+        return _sum(counts, VALID) if counts else 0
 
     def follow(self) -> None:
         """Take the status that the group came with for what the world knows."""
@@ -240,3 +240,11 @@ class GroupState:
             self.allocated[klass] = left
         else:
             del self.allocated[klass]
+
+
+def _sum(counts: list[int], statuses: Sequence[Status]) -> int:
+    # A loop: asked many times a group, and generators cost more than what they add up.
+    total = 0
+    for status in statuses:
+        total += counts[status]
+    return total

@@ -71,6 +71,8 @@ class Candidates:
         """The journal is taken into account up to here."""
         self.copies: Ints = np.zeros(len(rows), np.int64)
         """How many more copies each row takes."""
+        self.total: int | None = None
+        """Their sum, where it is known."""
         self.scores: Ints = np.zeros(len(rows), np.int64)
         """The score of the next copy, ``NOWHERE`` where there is none."""
         self.static_scores: Ints = np.zeros(len(rows), np.int64)
@@ -134,7 +136,10 @@ class Placer:
 
     def copies(self, klass: PodClass) -> int:
         """How many more pods of a class all nodes together take, were no other placed."""
-        return int(self.candidates(klass).copies.sum())
+        found = self.candidates(klass)
+        if found.total is None:
+            found.total = int(found.copies.sum())
+        return found.total
 
     def place(self, klass: PodClass, pods: int) -> list[int]:
         """Put ``pods`` pods of a class on nodes, as many as find room.
@@ -199,6 +204,7 @@ class Placer:
         for scorer in found.parts.row_scorers:
             scores += scorer.score(klass, load)
         scores[copies <= 0] = NOWHERE
+        found.total = None
         if at is None:
             found.copies, found.scores = copies, scores
         else:

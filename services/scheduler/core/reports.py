@@ -50,21 +50,26 @@ class Reporter:
 
     def report(self, decisions: Decisions) -> None:
         """Add to ``decisions`` what is new of the groups that changed."""
-        later = {}
-        for uid, group in self._cluster.changed.items():
+        cluster = self._cluster
+        if cluster.reword_at is not None and self._now >= cluster.reword_at:
+            cluster.changed |= cluster.reword
+            cluster.reword_at = None
+            cluster.reword = {}
+        for group in cluster.changed.values():
             status = self._status(group)
             self._report_pods(group, decisions)
             if status == group.status:
                 continue
             if _only_words_differ(status, group.status) and not self._due(group):
-                later[uid] = group
+                cluster.reword[group.uid] = group
+                cluster.reword_at = cluster.reword_at or self._now + REWORD_AFTER
                 continue
             self.moved = self.moved or status.phase is not group.phase
             group.status, group.phase, group.decided = status, status.phase, True
             group.reported_at = self._now
             message = status_message(status)
-            decisions.reports.append(GroupReport(uid, *status, message))
-        self._cluster.changed = later
+            decisions.reports.append(GroupReport(group.uid, *status, message))
+        cluster.changed = {}
 
     def _due(self, group: GroupState) -> bool:
         return group.reported_at is None or self._now - group.reported_at >= REWORD_AFTER

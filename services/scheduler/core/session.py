@@ -19,7 +19,7 @@ from services.scheduler.core.line import Line, last_true
 from services.scheduler.core.objects import Bind, Decisions, Failure
 from services.scheduler.core.placement import Placer
 from services.scheduler.core.queues import QueueState
-from services.scheduler.core.reports import NOT_ENOUGH_RESOURCES, REWORD_AFTER, Reporter
+from services.scheduler.core.reports import NOT_ENOUGH_RESOURCES, Reporter
 from services.scheduler.core.transaction import Transaction
 from services.scheduler.framework import Framework
 
@@ -162,8 +162,8 @@ class Session:
         if (reporter.moved or self._promises_broken) and self.cluster.waiting:
             return timedelta()
         ends = [HOLD_FOR for _ in self.cluster.holding]
-        if self.cluster.changed:
-            ends.append(REWORD_AFTER)
+        if self.cluster.reword_at is not None:
+            ends.append(self.cluster.reword_at - self.now)
         return min(ends, default=None)
 
     def _let_go_of_old_holds(self) -> None:

@@ -69,6 +69,6 @@ class Gang:
 def _task_minimum(group: GroupState) -> tuple[tuple[str, int], ...]:
     """Each task's own minimum; none counts where the job's is less than their sum."""
     tasks = group.group.min_task_member
-    if group.group.min_member < sum(least for _, least in tasks):
+    if tasks and group.group.min_member < sum(least for _, least in tasks):
         return ()
     return tasks
