@@ -10,6 +10,7 @@ answer is known to stay the same.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from services.scheduler.core.classes import PodClass
 from services.scheduler.core.gangs import place_minimum
@@ -27,22 +28,23 @@ class Allocate:
     def run(self, session: Session) -> None:
         """Place what finds room."""
         let_in = "enqueue" not in {action.name for action in session.framework.actions}
-        ready = session.framework.job_ready
         groups = [
             group
             for group in session.cluster.waiting.values()
             if let_in or not group.waits_in_line
         ]
-        cut = [
-            group
-            for group in groups
-            if group.started and not ready(group) and session.may_be_placed(group)
-        ]
-        Server(session).serve(cut, only_minimum=True)
-        in_vain = {group.uid for group in cut if not ready(group)}
+        cut = Server(session, only_minimum=True)
+        cut.serve([it for it in groups if _is_cut(session, it) and session.may_be_placed(it)])
         # Asked only now: completing a gang may have set room free that was kept for it.
-        left = [it for it in groups if it.uid not in in_vain and session.may_be_placed(it)]
-        Server(session).serve(left)
+        Server(session).serve(
+            [it for it in groups if it.uid not in cut.in_vain and session.may_be_placed(it)]
+        )
+
+
+def _is_cut(session: Session, group: GroupState) -> bool:
+    return group.started and session.guarded(
+        group, lambda: not session.framework.job_ready(group)
+    )
 
 
 class Beyond:
@@ -89,16 +91,21 @@ class Server:
         self,
         session: Session,
         *,
+        only_minimum: bool = False,
         pending: Callable[[PodState], bool] = lambda _: True,
         heed_overuse: bool = True,
     ) -> None:
         self._session = session
+        self._only_minimum = only_minimum
+        """Serve each job only until it has its minimum."""
         self._pending = pending
         self._heed_overuse = heed_overuse
         self._beyond: dict[str, Beyond] = {}
+        self.in_vain: set[str] = set()
+        """Uids of the jobs for which nothing more could be done."""
 
-    def serve(self, groups: list[GroupState], *, only_minimum: bool = False) -> None:
-        """Serve ``groups``; only until each has its minimum, if told so."""
+    def serve(self, groups: list[GroupState]) -> None:
+        """Serve ``groups``."""
         session = self._session
         line = session.line(groups)
         while (turn := line.next()) is not None:
@@ -107,13 +114,14 @@ class Server:
                 for left in line.close():
                     text = f"queue {queue.name} has got all it may have"
                     session.refuse(left, Refusal("QueueOverused", text))
-                continue
-            try:
-                again = self._serve_one(line, queue, group)
-            except Exception as error:
-                session.quarantine(group, error)
-                again = False
-            line.served(again=again and not only_minimum)
+                    self.in_vain.add(left.uid)
+            elif not session.guarded(group, partial(self._serve_one, line, queue, group)):
+                line.leave()
+                self.in_vain.add(group.uid)
+            elif self._only_minimum:
+                line.leave()
+            else:
+                line.stay()
 
     def _serve_one(self, line: Line, queue: QueueState, group: GroupState) -> bool:
         """Place the job's minimum, or its next pods.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from services.scheduler.actions.allocate import Server
 from services.scheduler.core.groups import PodState
 from services.scheduler.core.session import Session
@@ -20,7 +22,7 @@ class Backfill:
             if any(klass.best_effort for _, klass in group.pending)
             and not group.waits_in_line
             and session.may_be_placed(group)
-            and session.framework.job_ready(group)
+            and session.guarded(group, partial(session.framework.job_ready, group))
         ]
         Server(session, pending=_best_effort, heed_overuse=False).serve(groups)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hekla.domain.phases import PodGroupPhase
 from services.scheduler.core.groups import GroupState, Refusal
 from services.scheduler.core.queues import QueueState
@@ -26,11 +28,8 @@ class Enqueue:
         line = session.line(pending)
         while (turn := line.next()) is not None:
             queue, group = turn
-            try:
-                _let_in(session, queue, group)
-            except Exception as error:
-                session.quarantine(group, error)
-            line.served(again=False)
+            session.guarded(group, partial(_let_in, session, queue, group))
+            line.leave()
 
 
 def _let_in(session: Session, queue: QueueState, group: GroupState) -> None:

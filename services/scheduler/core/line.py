@@ -7,7 +7,7 @@ has moved: its own place is worked out anew, and places of queues only ever get 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from services.scheduler.core.groups import GroupState
@@ -27,33 +27,36 @@ class Line:
         self._jobs: dict[str, list[tuple[Any, GroupState]]] = {}
         self._queues: list[tuple[Any, str]] = []
 
-    def fill(self, groups: Iterable[GroupState]) -> None:
-        """Let jobs stand in line."""
-        for group in groups:
-            name = group.group.queue
-            self._jobs.setdefault(name, []).append((self._framework.job_order(group), group))
+    def add(self, group: GroupState) -> None:
+        """Let a job stand in line."""
+        order = self._framework.job_order(group)
+        self._jobs.setdefault(group.group.queue, []).append((order, group))
+
+    def open(self) -> None:
+        """All that are to stand in line do."""
         for name, jobs in self._jobs.items():
             jobs.sort(key=_order)
             self._queues.append((self._queue_order(name), name))
         heapq.heapify(self._queues)
 
     def next(self) -> tuple[QueueState, GroupState] | None:
-        """The queue and the job to serve now; it stays in line until ``served``."""
+        """The queue and the job to serve now; it ``stay``s or ``leave``s then."""
         self._settle()
         if not self._queues:
             return None
         name = self._queues[0][1]
         return self._queue_of(name), self._jobs[name][0][1]
 
-    def served(self, *, again: bool) -> None:
-        """The next job was served; it stands in line ``again`` where something is left."""
-        name = self._queues[0][1]
-        jobs = self._jobs[name]
+    def stay(self) -> None:
+        """The next job was served, and stands in line again."""
+        jobs = self._jobs[self._queues[0][1]]
         group = jobs[0][1]
-        if again:
-            heapq.heapreplace(jobs, (self._framework.job_order(group), group))
-        else:
-            heapq.heappop(jobs)
+        heapq.heapreplace(jobs, (self._framework.job_order(group), group))
+
+    def leave(self) -> None:
+        """Nothing more is to be done for the next job."""
+        jobs = self._jobs[self._queues[0][1]]
+        heapq.heappop(jobs)
         if not jobs:
             self.close()
 

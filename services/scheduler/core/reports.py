@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from hekla.domain.phases import PodGroupPhase
@@ -48,7 +50,11 @@ class Reporter:
         self.moved = False
         """Some group's members alone brought it into another phase."""
 
-    def report(self, decisions: Decisions) -> None:
+    def report(
+        self,
+        decisions: Decisions,
+        guarded: Callable[[GroupState, Callable[[], bool | None]], bool],
+    ) -> None:
         """Add to ``decisions`` what is new of the groups that changed."""
         cluster = self._cluster
         if cluster.reword_at is not None and self._now >= cluster.reword_at:
@@ -56,20 +62,24 @@ class Reporter:
             cluster.reword_at = None
             cluster.reword = {}
         for group in cluster.changed.values():
-            status = self._status(group)
-            self._report_pods(group, decisions)
-            if status == group.status:
-                continue
-            if _only_words_differ(status, group.status) and not self._due(group):
-                cluster.reword[group.uid] = group
-                cluster.reword_at = cluster.reword_at or self._now + REWORD_AFTER
-                continue
-            self.moved = self.moved or status.phase is not group.phase
-            group.status, group.phase, group.decided = status, status.phase, True
-            group.reported_at = self._now
-            message = status_message(status)
-            decisions.reports.append(GroupReport(group.uid, *status, message))
+            guarded(group, partial(self._report, group, decisions))
         cluster.changed = {}
+
+    def _report(self, group: GroupState, decisions: Decisions) -> None:
+        cluster = self._cluster
+        self._report_pods(group, decisions)
+        status = self._status(group)
+        if status == group.status:
+            return
+        if _only_words_differ(status, group.status) and not self._due(group):
+            cluster.reword[group.uid] = group
+            cluster.reword_at = cluster.reword_at or self._now + REWORD_AFTER
+            return
+        self.moved = self.moved or status.phase is not group.phase
+        group.status, group.phase, group.decided = status, status.phase, True
+        group.reported_at = self._now
+        report = GroupReport(group.uid, *status, message=status_message(status))
+        decisions.reports.append(report)
 
     def _due(self, group: GroupState) -> bool:
         return group.reported_at is None or self._now - group.reported_at >= REWORD_AFTER

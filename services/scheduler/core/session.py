@@ -6,9 +6,10 @@ why each group that was tried in vain waits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from services.scheduler.core.classes import PodClass
@@ -58,14 +59,32 @@ class Session:
             for action in self.framework.actions:
                 action.run(self)
         reporter = Reporter(cluster, self.framework, self.now, self.uid)
-        reporter.report(self.decisions)
+        reporter.report(self.decisions, self.guarded)
         return replace(self.decisions, again_in=self._again_in(reporter))
 
     def line(self, groups: Sequence[GroupState]) -> Line:
         """``groups`` in line to be served."""
         line = Line(self.framework, self.cluster.nodes.total, self.cluster.queues.get)
-        line.fill(groups)
+        for group in groups:
+            self.guarded(group, partial(line.add, group))
+        line.open()
         return line
+
+    def guarded(self, group: GroupState, what: Callable[[], bool | None]) -> bool:
+        """Do something for one group; if that fails, leave the group out, not the others.
+
+        Returns:
+            Whether it succeeded and did not answer false.
+        """
+        try:
+            return what() is not False
+        except Exception as error:
+            self.transaction.undo(0)
+            if all(failure.uid != group.uid for failure in self.decisions.failures):
+                self.decisions.failures.append(Failure(group.uid, error))
+            text = f"{type(error).__name__}: {error}"
+            self.refuse(group, Refusal("InternalError", text))
+            return False
 
     def may_be_placed(self, group: GroupState) -> bool:
         """Whether a group has pods to place and nothing speaks against trying.
@@ -74,6 +93,9 @@ class Session:
         """
         if not group.pending or group.refused_at == self.cluster.room:
             return False
+        return self.guarded(group, partial(self._nothing_against, group))
+
+    def _nothing_against(self, group: GroupState) -> bool:
         queue = self.cluster.queues.get(group.group.queue)
         refusal = queue_refusal(queue, started=group.started)
         if refusal is None:
@@ -151,15 +173,12 @@ class Session:
         self.cluster.changed[group.uid] = group
         self.decisions.waiting[group.uid] = refusal.message
 
-    def quarantine(self, group: GroupState, error: Exception) -> None:
-        """Deciding on a group failed: leave it out, so that the others are served."""
-        self.transaction.undo(0)
-        self.decisions.failures.append(Failure(group.uid, error))
-        self.refuse(group, Refusal("InternalError", f"{type(error).__name__}: {error}"))
-
     def _again_in(self, reporter: Reporter) -> timedelta | None:
         # Who was let in, or lost a promise, in the end may change what was decided first.
-        if (reporter.moved or self._promises_broken) and self.cluster.waiting:
+        waiting = self.cluster.waiting.values()
+        if reporter.moved and waiting:
+            return timedelta()
+        if self._promises_broken and any(group.waits_in_line for group in waiting):
             return timedelta()
         ends = [HOLD_FOR for _ in self.cluster.holding]
         if self.cluster.reword_at is not None:
