@@ -401,6 +401,17 @@ def test_a_restart_that_a_user_asks_for_costs_no_retry() -> None:
     assert decided.commands == [7]
 
 
+def test_a_restart_because_a_task_is_complete_costs_a_retry_or_it_would_never_end() -> None:
+    job = make_job(
+        make_task(policies=policies(("TaskCompleted", "RestartJob"))),
+        make_task("o"),
+        phase=RUNNING,
+    )
+    counts = {"t": TaskCounts(succeeded=1), "o": TaskCounts(running=1)}
+
+    assert plan(make_observed(job, counts=counts), NOW).retry_count == 1
+
+
 def test_a_resume_is_no_failure_and_keeps_what_succeeded() -> None:
     job = make_job(phase=JobPhase.ABORTED, status={"retryCount": 2, "version": 4})
     command = Command(1, JobAction.RESUME_JOB)

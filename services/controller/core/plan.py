@@ -92,7 +92,7 @@ def _nothing_to_restart(observed: Observed, reaction: Reaction) -> Plan:
 
 def _step(observed: Observed, reaction: Reaction, step: Step, now: datetime) -> Plan:
     restarts = step.pods in (PodStep.RESTART_ALL, PodStep.RESTART_SOME)
-    counted = restarts and _is_failure(observed, reaction)
+    counted = restarts and _uses_a_retry(observed, reaction)
     retry_count = observed.job.status.retry_count + counted
     # The last attempt stays to be looked at: nothing would come after a removal of it.
     last = counted and retry_count >= observed.job.spec.max_retry
@@ -143,12 +143,15 @@ def _expires_at(observed: Observed) -> datetime | None:
     return observed.finished_at + timedelta(seconds=seconds)
 
 
-def _is_failure(observed: Observed, reaction: Reaction) -> bool:
-    """Whether a restart uses up a retry."""
+def _uses_a_retry(observed: Observed, reaction: Reaction) -> bool:
+    """Whether a restart is counted: those that a user asks for and evictions are not.
+
+    A restart because something went well is, or a job might go round for ever.
+    """
     if reaction.cause is Cause.EVICTION:
         allowed = (observed.job.metadata.annotations or {}).get(MAX_EVICTIONS, "")
         return allowed.isdigit() and observed.counters.evictions >= int(allowed)
-    return reaction.cause is Cause.FAILURE
+    return reaction.cause is not Cause.COMMAND
 
 
 def _counters(observed: Observed, reaction: Reaction, step: Step, *, counted: bool) -> Counters:

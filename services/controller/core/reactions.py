@@ -43,7 +43,7 @@ DEFAULT_TASK_RETRIES: Final = 3
 
 
 class Cause(Enum):
-    """Why an action is done; only failures use up retries."""
+    """Why an action is done; restarts for commands and evictions use up no retries."""
 
     COMMAND = auto()
     FAILURE = auto()
