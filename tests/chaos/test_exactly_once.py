@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 
 from tests.support.stack import Stack, running_stack, witness_job, witnessed
+from tests.support.waiting import wait_until
 
 JOBS: Final = 50
 AT_LEAST_RUNNING: Final = 20
@@ -29,7 +30,13 @@ SEED: Final = int(os.environ.get("CHAOS_SEED", "1"))
 
 def submit(stack: Stack, witness: Path, *, seconds: float, count: int = JOBS) -> None:
     manifests = [witness_job(f"w{number}", witness, seconds=seconds) for number in range(count)]
-    stack.ok("apply", "-f", "-", stdin="\n---\n".join(manifests))
+    text = "\n---\n".join(manifests)
+    # A controller that dies meanwhile is no reason to give up: applying again is no harm.
+    wait_until(
+        lambda: stack.run("apply", "-f", "-", stdin=text).returncode == 0,
+        timeout=120,
+        what="all jobs to be taken",
+    )
 
 
 def assert_each_ran_once(stack: Stack, witness: Path, count: int = JOBS) -> None:
