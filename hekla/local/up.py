@@ -103,7 +103,7 @@ def status(home: Home) -> Sequence[Standing] | None:
     try:
         units = _units(home)
     except UnavailableError:
-        if not control.alive(home.run):  # it ended meanwhile
+        if _ends(home):
             return None
         raise
     ports = remembered_ports(home)
@@ -151,6 +151,16 @@ def _ask(home: Home, request: Mapping[str, Any]) -> Mapping[str, Any]:
     return control.call(home.run, request)
 
 
+def _ends(home: Home) -> bool:
+    """Whether a supervisor that gave no answer did so because it ends."""
+    deadline = time.monotonic() + 1.0  # a dying process' socket is gone before its lock is
+    while control.alive(home.run):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LOOK / 5)
+    return True
+
+
 def _units(home: Home) -> Sequence[Mapping[str, Any]]:
     return _ask(home, {"op": "status"})["units"]  # type: ignore[no-any-return]
 
@@ -166,7 +176,7 @@ def _joined(home: Home, asked: Asked) -> bool:
         try:
             found = control.call(home.run, {"op": "status"})
         except UnavailableError:
-            if not control.alive(home.run):  # it ended meanwhile
+            if _ends(home):
                 return False
             raise
         if found["ending"]:
