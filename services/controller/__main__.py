@@ -5,22 +5,25 @@ With the word ``plan`` it serves nothing and decides passes from JSON lines; see
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 import os
 import socket
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import grpc
 
 from hekla.kube.client import KubeClient
 from hekla.lifecycle import Termination, repeating
 from hekla.rpc import service
-from hekla.store import jobs, migrate, pod_groups, queues
+from hekla.store import incarnation, jobs, migrate, pod_groups, queues
 from hekla.store.database import Database
 from hekla.store.hub import Hub
+from hekla.store.maintenance import maintain_once
 from hekla.store.nudge import Nudge
 from hekla.v1 import (
     job_service_pb2,
@@ -46,6 +49,8 @@ from services.controller.queue_counts import QueueCounts
 from services.controller.servicers.jobs import JobServicer
 from services.controller.servicers.pod_groups import PodGroupServicer
 from services.controller.servicers.queues import QueueServicer
+
+log = logging.getLogger(__name__)
 
 SERVICES = (
     job_service_pb2.DESCRIPTOR.services_by_name["JobService"].full_name,
@@ -79,6 +84,7 @@ def main(settings: ControllerConfig) -> None:
     database = Database(settings.database_url, pool_size=settings.pool_size)
     replica = f"{socket.gethostname()}:{os.getpid()}"
     migrate.check(database)
+    incarnation.settle(database)
     with database.transaction() as session:
         queues.make_well_known(session)
     nudge = Nudge(settings.database_direct_url or settings.database_url)
@@ -98,6 +104,13 @@ def main(settings: ControllerConfig) -> None:
         if not hub.read_once():
             heard = nudge.wait(heard, 0.1)
         return True
+
+    def maintain() -> bool:
+        kept = settings.history_retention
+        done = maintain_once(database, datetime.now(UTC), history_kept=kept)
+        if done:
+            log.info("store maintained", extra={"done": dataclasses.asdict(done)})
+        return False
 
     def schema() -> str | None:
         migrate.check(database)
@@ -137,6 +150,7 @@ def main(settings: ControllerConfig) -> None:
         running.enter_context(
             repeating("figures", Figures(database, hub).measure_once, idle=timedelta(seconds=5))
         )
+        running.enter_context(repeating("maintenance", maintain, idle=timedelta(minutes=1)))
         running.enter_context(
             repeating("queues", queue_calls.settle_once, idle=timedelta(seconds=1))
         )
