@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -76,6 +76,19 @@ def observing(observer: Observer) -> Iterator[None]:
     finally:
         observer.stop()
         thread.join(timeout=10)
+
+
+def registering(
+    of_jobs: JobServicer, of_queues: QueueServicer, of_pod_groups: PodGroupServicer
+) -> Callable[[grpc.Server], None]:
+    """Adds the servicers to a server."""
+
+    def register(server: grpc.Server) -> None:
+        job_service_pb2_grpc.add_JobServiceServicer_to_server(of_jobs, server)
+        queue_service_pb2_grpc.add_QueueServiceServicer_to_server(of_queues, server)
+        pod_group_service_pb2_grpc.add_PodGroupServiceServicer_to_server(of_pod_groups, server)
+
+    return register
 
 
 def main(settings: ControllerConfig) -> None:
@@ -155,20 +168,13 @@ def main(settings: ControllerConfig) -> None:
             repeating("queues", queue_calls.settle_once, idle=timedelta(seconds=1))
         )
 
-        def register(server: grpc.Server) -> None:
-            job_service_pb2_grpc.add_JobServiceServicer_to_server(
-                JobServicer(  # type: ignore[abstract] # CreateJobs is not served yet
-                    JobCalls(database, admission), hub, PodLogs(database, kube)
-                ),
-                server,
-            )
-            queue_service_pb2_grpc.add_QueueServiceServicer_to_server(
-                QueueServicer(queue_calls, hub), server
-            )
-            pod_group_service_pb2_grpc.add_PodGroupServiceServicer_to_server(
-                PodGroupServicer(PodGroupCalls(database), hub), server
-            )
-
+        register = registering(
+            JobServicer(  # type: ignore[abstract] # CreateJobs is not served yet
+                JobCalls(database, admission), hub, PodLogs(database, kube)
+            ),
+            QueueServicer(queue_calls, hub),
+            PodGroupServicer(PodGroupCalls(database), hub),
+        )
         running.enter_context(
             service.listening(
                 settings,
