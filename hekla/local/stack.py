@@ -198,6 +198,7 @@ def _service(
         argv=_module(f"services.{service}"),
         env={
             HOME_VARIABLE: str(home.folder),
+            "GRPC_VERBOSITY": "NONE",  # its own lines are no JSON; what fails is told by us
             "HEKLA_DATABASE_URL": database_url(home, options),
             "KUBECONFIG": str(kubeconfig(home)),
             f"{prefix}_LISTEN": f"{LOOPBACK}:{ports[unit]}",
