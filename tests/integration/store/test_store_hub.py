@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
@@ -24,6 +25,8 @@ from tests.support.feed_writers import KIND, Writers, load
 from tests.support.objects import make_queue
 from tests.support.store import add_group, add_job
 from tests.support.waiting import wait_until
+
+PATIENCE_SECONDS = 15.0
 
 
 @pytest.fixture
@@ -59,11 +62,12 @@ class Watch:
     """One watcher, driven step by step."""
 
     def __init__(self, hub: Hub, cursor: str = "", kind: str = KIND) -> None:
-        self._stream = hub.watch(kind, cursor, going=lambda: True)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        self._stream = hub.watch(kind, cursor, going=lambda: time.monotonic() < deadline)
         self.cursor = cursor
 
     def take(self, count: int = 1) -> list[Item]:
-        """So many items; bookmarks between them are noted."""
+        """So many items; bookmarks between them are noted. StopIteration: they do not come."""
         items: list[Item] = []
         while len(items) < count:
             position, item = next(self._stream)
@@ -488,11 +492,16 @@ class Follower:
         self.gone: set[str] = set()
         self.resumed = 0
         self.errors: list[BaseException] = []
+        self._deadline = time.monotonic() + 4 * PATIENCE_SECONDS
+
+    def _going(self) -> bool:
+        return time.monotonic() < self._deadline
 
     def run(self) -> None:
         """Follow until the last object is told."""
         try:
             while not self._follow():
+                assert self._going(), "the end was never told"
                 self.resumed += 1
         except BaseException as error:  # assertions too
             self.errors.append(error)
@@ -503,7 +512,7 @@ class Follower:
         if not cursor:
             self.newest.clear()
             self.gone.clear()
-        stream = self._dice.choice(self._hubs).watch(KIND, cursor, going=lambda: True)
+        stream = self._dice.choice(self._hubs).watch(KIND, cursor, going=self._going)
         steps = self._dice.randint(1, 400)
         session: dict[str, int] = {}
         with closing(stream), suppress(ExhaustedError):
@@ -550,11 +559,10 @@ def test_watchers_miss_nothing_and_never_go_back_whatever_anybody_does(
             )
             feed.record(session, Change(KIND, end, 1, feed.ADDED))
         for thread in following:
-            thread.join(timeout=20)
+            thread.join()
 
     assert writers.errors == []
     assert [one.errors for one in followers] == [[]] * 4
-    assert not any(thread.is_alive() for thread in following)
     assert len(writers.told) > 1000
     with database.transaction() as session:
         there = load(session, None)
