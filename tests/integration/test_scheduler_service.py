@@ -146,7 +146,7 @@ def test_an_event_from_before_a_bind_does_not_undo_it(running: Running) -> None:
     made = running.stack
     group = made.group("late", 2)
     wait_until(lambda: made.phase("late") == "Inqueue", what="the group to be let in")
-    made.cluster.call("POST", "/hekla/faults", {"watchDelaySeconds": 1})
+    made.delay_watches(1)
     try:
         made.pods(group, 2, cpu="10")
         # Each change made before the bind is told of only after it.
@@ -159,7 +159,7 @@ def test_an_event_from_before_a_bind_does_not_undo_it(running: Running) -> None:
             what="the later pod to be refused",
         )
     finally:
-        made.cluster.call("POST", "/hekla/faults", {"watchDelaySeconds": 0})
+        made.delay_watches(0)
     assert made.overfull() == {}
     assert not running.scheduler.lines("bind refused")
 

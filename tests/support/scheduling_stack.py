@@ -231,9 +231,9 @@ class Stack:
             scheduler.running.wait()
         self._schedulers.clear()
 
-    def group(self, name: str, minimum: int, *, queue: str = "default") -> StoredGroup:
-        """Store a pod group."""
-        spec = PodGroupSpec(min_member=minimum, queue=queue)
+    def group(self, name: str, minimum: int, *, priority: str | None = None) -> StoredGroup:
+        """Store a pod group; ``priority`` names a class."""
+        spec = PodGroupSpec(min_member=minimum, priority_class_name=priority)
         with self.controller.database.transaction() as session:
             return pod_groups.make(
                 session, Key("default", name), spec, job=None, labels={}, annotations={}
@@ -249,9 +249,9 @@ class Stack:
         return self.find(name).phase.value
 
     def pods(
-        self, group: StoredGroup, count: int, *, cpu: str = "1", lasts: str = "1h"
+        self, group: StoredGroup | str, count: int, *, cpu: str = "1", lasts: str = "1h"
     ) -> None:
-        """Make pods of a group."""
+        """Make pods of a group, or of one that is still to come by that name."""
         for index in range(count):
             self.cluster.make(PODS, pod(group, index, cpu=cpu, lasts=lasts))
 
@@ -260,6 +260,11 @@ class Stack:
         group = self.group(name, size)
         self.pods(group, size, cpu=cpu, lasts=lasts)
         return group
+
+    def delay_watches(self, seconds: float) -> None:
+        """Let watches tell of changes so much later than they happen."""
+        answer = self.cluster.call("POST", "/hekla/faults", {"watchDelaySeconds": seconds})
+        assert answer.code == 200, answer.body
 
     def delete(self, group: StoredGroup) -> None:
         """Delete a group's pods and the group."""
@@ -313,15 +318,18 @@ def _group(item: Object) -> str:
     return annotations.get(names.GROUP_NAME, "")
 
 
-def pod(group: StoredGroup, index: int, *, cpu: str = "1", lasts: str = "1h") -> Object:
+def pod(group: StoredGroup | str, index: int, *, cpu: str = "1", lasts: str = "1h") -> Object:
     """A pod as the controller makes it, as far as the scheduler looks."""
-    name = group.group.metadata.name
+    if isinstance(group, str):
+        name, uid = group, {}
+    else:
+        name, uid = group.group.metadata.name, {names.GROUP_UID: str(group.uid)}
     return {
         "metadata": {
             "name": f"{name}-{index}",
             "annotations": {
                 names.GROUP_NAME: name,
-                names.GROUP_UID: str(group.uid),
+                **uid,
                 names.TASK_SPEC: "main",
                 names.TASK_INDEX: str(index),
                 names.SIMULATE_DURATION: lasts,
