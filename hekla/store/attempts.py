@@ -40,11 +40,16 @@ _COUNTS = text("""
                 when phase = 'Pending' and pod_uid is null then 'Planned'
                 else phase end as state,
            count(*), count(*) filter (where gone_at is null) as present,
-           coalesce(sum(restarts) filter (where outcome is null), 0) as restarts
+           coalesce(sum(restarts) filter (where outcome is null), 0) as restarts,
+           max(index) as highest
       from attempt
      where job_uid = :job and (current or gone_at is null)
      group by 1, 2
 """)
+
+
+UNSETTLED: Final = frozenset({"Terminating", "Stale", "Over"})
+"""States in which an index wants another attempt, or will."""
 
 
 class Counts(NamedTuple):
@@ -56,18 +61,23 @@ class Counts(NamedTuple):
     """Pods that are there, or may be."""
     restarts: Mapping[str, int]
     """How often containers of a task's live pods were started again."""
+    highest: Mapping[str, int]
+    """The highest index of a task among those that are settled."""
 
 
 def counts(session: Session, job: UUID) -> Counts:
     """Count the newest attempt of each index, and pods on their way out."""
     by_task: dict[str, dict[str, int]] = defaultdict(dict)
     restarts: dict[str, int] = defaultdict(int)
+    highest: dict[str, int] = {}
     present = 0
     for row in session.execute(_COUNTS, {"job": job}):
         by_task[row.task][row.state] = int(row[2])
         present += int(row.present)
         restarts[row.task] += int(row.restarts)
-    return Counts(by_task, present, restarts)
+        if row.state not in UNSETTLED:
+            highest[row.task] = max(highest.get(row.task, -1), row.highest)
+    return Counts(by_task, present, restarts, highest)
 
 
 _MISSING = text("""
@@ -321,6 +331,17 @@ def confirm(session: Session, confirmed: Sequence[Confirmed]) -> None:
     if confirmed:
         rows = [{"uid": str(one.uid), "pod_uid": one.pod_uid} for one in confirmed]
         session.execute(_CONFIRM, {"rows": to_text(rows)})
+
+
+_LEAVING = text(f"""
+    {_LOCKED} update attempt set terminating = true where uid in (select uid from locked)
+""")  # noqa: S608
+
+
+def leaving(session: Session, uids: Sequence[UUID]) -> None:
+    """Note that these pods were asked to go, before anybody has seen them going."""
+    if uids:
+        session.execute(_LEAVING, {"uids": list(uids)})
 
 
 _NEVER_WAS = text(f"""

@@ -93,14 +93,16 @@ def claim(
 _MINE = "kind = :kind and uid = :uid and claim_token = :token"
 
 
-_HOLD = text(f"select 1 from work where {_MINE} for key share")  # noqa: S608
+_HOLD = text(
+    f"select clock_timestamp() from work where {_MINE} for key share"  # noqa: S608
+)
 _RENEW = text(
     f"update work set claimed_until = clock_timestamp() + :renew where {_MINE}"  # noqa: S608
 )
 
 
-def hold(session: Session, claim: Claim, *, renew: timedelta | None = None) -> None:
-    """Make sure, until the transaction ends, that the claim is still ours.
+def hold(session: Session, claim: Claim, *, renew: timedelta | None = None) -> datetime:
+    """Make sure, until the transaction ends, that the claim is still ours; return the time.
 
     With ``renew`` it also lasts that much longer, from the transaction's end.
 
@@ -108,10 +110,12 @@ def hold(session: Session, claim: Claim, *, renew: timedelta | None = None) -> N
         ConflictError: it expired and someone else took it; record nothing.
     """
     values = claim._asdict() | {"renew": renew}
-    if session.execute(_HOLD, values).first() is None:
+    now: datetime | None = session.execute(_HOLD, values).scalar_one_or_none()
+    if now is None:
         raise ConflictError(f"the claim on {claim.kind} {claim.uid} was lost")
     if renew is not None:
         at_end(session, lambda: session.execute(_RENEW, values))
+    return now
 
 
 _AGAIN_NOW = text(f"""

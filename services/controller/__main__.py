@@ -143,9 +143,7 @@ def main(settings: ControllerConfig) -> None:
         running.enter_context(nudge.running())
         observer = Observer(database, kube)
         lease = settings.claim_lease
-        passes = Passes(
-            database, Actor(database, kube, lease=lease), replica=replica, lease=lease
-        )
+        passes = Passes(database, Actor(kube, lease=lease), replica=replica, lease=lease)
         dispatcher = Dispatcher(
             database,
             nudge,

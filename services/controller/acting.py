@@ -22,12 +22,13 @@ from hekla.kube.requests import Deletion, Reply
 from hekla.kube.resources import PODS
 from hekla.store import attempts, events, jobs, observations
 from hekla.store.attempts import Confirmed
-from hekla.store.database import Database, now
+from hekla.store.database import Session, now
 from hekla.store.events import Event
 from hekla.store.jobs import StoredJob
 from hekla.telemetry import metrics
 from services.controller.core import policies
 from services.controller.core.pod import build_pod
+from services.controller.reading import SLICE
 
 log = logging.getLogger(__name__)
 
@@ -42,12 +43,18 @@ class Acts:
     def __bool__(self) -> bool:
         return bool(self.create or self.delete)
 
+    @property
+    def full(self) -> bool:
+        """Whether there may be more than one slice holds."""
+        return max(len(self.create), len(self.delete)) >= SLICE
+
 
 @dataclass(slots=True)
 class Done:
     """What came of it."""
 
     confirmed: list[Confirmed] = field(default_factory=list)
+    leaving: list[UUID] = field(default_factory=list)
     lost: list[UUID] = field(default_factory=list)
     never_was: list[UUID] = field(default_factory=list)
     refused: dict[str, str] | None = None
@@ -60,33 +67,36 @@ class Done:
         self.refused = {"reason": reason, "message": message}
 
 
+def note(session: Session, stored: StoredJob, acts: Acts, done: Done) -> None:
+    """Write down what came of acts."""
+    attempts.confirm(session, done.confirmed)
+    attempts.leaving(session, done.leaving)
+    attempts.never_was(session, done.never_was)
+    if done.lost:
+        observations.lost(session, done.lost, at=now(session))
+    if acts.create and stored.wait != done.refused:
+        jobs.set_wait(session, stored.uid, done.refused)
+    if done.refused is not None:
+        said = Event(events.WARNING, done.refused["reason"], done.refused["message"])
+        events.add(session, stored.uid, [said])
+
+
 class Actor:
     """Acts on pods for any number of workers."""
 
-    def __init__(self, database: Database, kube: KubeClient, *, lease: timedelta) -> None:
-        self._database = database
+    def __init__(self, kube: KubeClient, *, lease: timedelta) -> None:
         self._kube = kube
         # Deletes, then creates: both are over while the claim, just renewed, is still ours.
         self._timeout = lease.total_seconds() / 3
 
     def act(self, stored: StoredJob, acts: Acts) -> Done:
-        """Do it, and note what became of it."""
+        """Do it; ``note`` what became of it."""
         done = Done()
         if acts.delete:
             self._delete(stored, acts.delete, done)
         failpoint.hit("controller.slow-act")
         if acts.create:
             self._create(stored, acts.create, done)
-        with self._database.transaction() as session:
-            attempts.confirm(session, done.confirmed)
-            attempts.never_was(session, done.never_was)
-            if done.lost:
-                observations.lost(session, done.lost, at=now(session))
-            if acts.create:
-                jobs.set_wait(session, stored.uid, done.refused)
-            if done.refused is not None:
-                said = Event(events.WARNING, done.refused["reason"], done.refused["message"])
-                events.add(session, stored.uid, [said])
         return done
 
     def _create(self, stored: StoredJob, planned: Sequence[Attempt], done: Done) -> None:
@@ -144,6 +154,7 @@ class Actor:
         )
         for (attempt, _), reply in zip(targets, replies, strict=True):
             if reply.ok:
+                done.leaving.append(attempt.uid)
                 metrics.pod_writes.labels("delete", "ok").inc()
             elif reply.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 done.lost.append(attempt.uid)

@@ -11,13 +11,13 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from hekla.domain.errors import NotFoundError
+from hekla.domain.errors import DomainError, NotFoundError
 from hekla.store import events, jobs, work
 from hekla.store.database import Database
 from hekla.store.events import Event
 from hekla.store.nudge import Nudge
 from hekla.store.work import Claim
-from services.controller.passes import LONGEST_BACKOFF, backoff
+from services.controller.passes import LONGEST_BACKOFF, LONGEST_RETRY, backoff
 
 log = logging.getLogger(__name__)
 
@@ -80,30 +80,41 @@ class Dispatcher:
             with self._changed:
                 self._stopping = True
                 self._changed.notify_all()
-            self._threads.shutdown(wait=True, cancel_futures=True)
+            self._threads.shutdown(wait=True)
 
     def _guarded(self, claim: Claim) -> None:
         try:
-            if not self._stopping:
+            if self._stopping:
+                self._give_back(claim)
+            else:
                 self._look(claim)
+        except DomainError as error:
+            log.warning("pass put off", extra={"job": claim.uid, "error": str(error)})
+            self._put_off(claim, LONGEST_RETRY)
         except Exception:
             log.exception("pass failed", extra={"job": claim.uid, "failures": claim.failures})
-            self._put_off(claim)
+            self._put_off(claim, LONGEST_BACKOFF)
         finally:
             with self._changed:
                 self._under_way -= 1
                 self._changed.notify_all()
 
-    def _put_off(self, claim: Claim) -> None:
+    def _give_back(self, claim: Claim) -> None:
+        """Leave a job that was not looked at to others, at once."""
+        with self._database.transaction() as session:
+            work.wake(session, claim.kind, claim.uid)
+            work.release(session, claim)
+
+    def _put_off(self, claim: Claim, longest: timedelta) -> None:
         """Back off from a job that cannot be looked at; after many times, tell its owner."""
         try:
             with self._database.transaction() as session:
-                work.fail(session, claim, backoff=backoff(claim.failures, LONGEST_BACKOFF))
-                if claim.failures + 1 == self._max_requeues:
+                work.fail(session, claim, backoff=backoff(claim.failures, longest))
+                if claim.failures + 1 >= self._max_requeues:
                     jobs.get_by_uid(session, UUID(claim.uid))
                     message = (
-                        f"the controller failed {self._max_requeues} times to look at this"
-                        " job; it goes on trying, see its log"
+                        f"the controller failed {self._max_requeues} times in a row to look at"
+                        " this job; it goes on trying, see its log"
                     )
                     said = Event(events.WARNING, "ControllerError", message)
                     events.add(session, UUID(claim.uid), [said])

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
 from hekla import failpoint
-from hekla.domain.errors import ConflictError, DomainError, NotFoundError
+from hekla.domain.errors import ConflictError, NotFoundError
 from hekla.domain.phases import FINISHED
 from hekla.store import attempts, work
-from hekla.store.database import Database, Session, now
+from hekla.store.database import Database, Session
 from hekla.store.jobs import StoredJob
 from hekla.store.work import Claim
 from hekla.telemetry import metrics
-from services.controller.acting import Actor, Acts, Done
-from services.controller.core.observed import Plan
+from services.controller.acting import Actor, Acts, note
+from services.controller.core.observed import Observed, Plan
 from services.controller.core.plan import plan
 from services.controller.reading import SLICE, read
 from services.controller.recording import record
@@ -48,16 +47,6 @@ class Outcome(StrEnum):
     LOST = "lost"
     WAITS = "waits"
     FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """One round of a pass."""
-
-    stored: StoredJob
-    plan: Plan
-    acts: Acts
-    done: Done
 
 
 def _count(stored: StoredJob, decided: Plan) -> None:
@@ -86,12 +75,19 @@ class Passes:
         self._lease = lease
 
     def run(self, claim: Claim) -> Outcome:
-        """Look at the job of a claim, and give the claim back."""
+        """Look at the job of a claim, and give the claim back.
+
+        Raises:
+            Exception: the job could not be looked at. The claim is still held.
+        """
         wall = datetime.now().astimezone()
         started = time.monotonic()
         slices = 0
+        outcome: Outcome | None = None
         try:
-            outcome, slices = self._run(claim, started)
+            while outcome is None:
+                slices += 1
+                outcome = self._slice(claim, started)
         except NotFoundError:
             outcome = Outcome.GONE
             self._release(claim)
@@ -99,12 +95,20 @@ class Passes:
             # Lost to another worker, or the job changed under us: either way it is due.
             outcome = Outcome.LOST
             self._release(claim, due_now=True)
-        except DomainError as error:
-            log.warning("pass put off", extra={"job": claim.uid, "error": str(error)})
-            outcome = Outcome.FAILED
-            self._fail(claim, LONGEST_RETRY)
-        spent = time.monotonic() - started
-        metrics.passes.labels("job", str(outcome)).inc()
+        finally:
+            self._tell(claim, wall, time.monotonic() - started, outcome, slices)
+        return outcome
+
+    def _tell(
+        self,
+        claim: Claim,
+        wall: datetime,
+        spent: float,
+        outcome: Outcome | None,
+        slices: int,
+    ) -> None:
+        ended = outcome or Outcome.FAILED
+        metrics.passes.labels("job", str(ended)).inc()
         metrics.pass_seconds.labels("job").observe(spent)
         log.info(
             "pass",
@@ -114,67 +118,77 @@ class Passes:
                 "token": str(claim.token),
                 "started": wall.isoformat(),
                 "ended": (wall + timedelta(seconds=spent)).isoformat(),
-                "outcome": str(outcome),
+                "outcome": str(ended),
                 "slices": slices,
             },
         )
-        return outcome
 
-    def _run(self, claim: Claim, started: float) -> tuple[Outcome, int]:
-        slices = 0
-        while True:
-            one = self._slice(claim)
-            slices += 1
-            spent = timedelta(seconds=time.monotonic() - started)
-            if one.plan.retire:
-                self._release(claim)
-                return Outcome.GONE, slices
-            if one.done.refused is not None or one.done.unknown:
-                self._fail(claim, LONGEST_RETRY)
-                return Outcome.WAITS, slices
-            more = one.plan.again or len(one.acts.create) == SLICE
-            if not more or spent > LONGEST_PASS:
-                rest = min(3 * spent, LONGEST_REST)
-                self._release(claim, due_at=one.plan.due_at, due_now=more, rest=rest)
-                return Outcome.DONE, slices
+    def _slice(self, claim: Claim, started: float) -> Outcome | None:
+        """Record, then act; the outcome, or None if another slice is to follow at once.
 
-    def _slice(self, claim: Claim) -> Slice:
-        uid = UUID(claim.uid)
+        A transaction that has the last word gives the claim back too.
+        """
         with self._database.transaction() as session:
-            work.hold(session, claim, renew=self._lease)
-            stored, observed = read(session, uid)
-            at = now(session)
+            at = work.hold(session, claim)
+            stored, observed = read(session, UUID(claim.uid))
             decided = plan(observed, at)
             record(session, stored, observed, decided, at)
-            acts = self._acts(session, stored, decided)
+            acts = self._acts(session, stored, observed, decided)
+            outcome: Outcome | None = None
+            if acts:
+                work.hold(session, claim, renew=self._lease)
+            else:
+                outcome = self._end(session, claim, decided, started, more=decided.again)
         failpoint.hit("controller.commit-unknown")
         _count(stored, decided)
         failpoint.hit("controller.recorded")
-        done = self._actor.act(stored, acts) if acts else Done()
+        if acts:
+            done = self._actor.act(stored, acts)
+            more = decided.again or acts.full
+            with self._database.transaction() as session:
+                note(session, stored, acts, done)
+                if done.refused is not None or done.unknown:
+                    work.fail(session, claim, backoff=backoff(claim.failures, LONGEST_RETRY))
+                    outcome = Outcome.WAITS
+                else:
+                    outcome = self._end(session, claim, decided, started, more=more)
         failpoint.hit("controller.acted")
-        return Slice(stored, decided, acts, done)
+        return outcome
 
-    def _acts(self, session: Session, stored: StoredJob, decided: Plan) -> Acts:
+    def _end(
+        self, session: Session, claim: Claim, decided: Plan, started: float, *, more: bool
+    ) -> Outcome | None:
+        """Give the claim back, unless there is more to do and time left for it."""
+        spent = timedelta(seconds=time.monotonic() - started)
+        if decided.retire:
+            work.release(session, claim)
+            return Outcome.GONE
+        if more and spent <= LONGEST_PASS:
+            return None
+        if more:
+            work.wake(session, claim.kind, claim.uid)
+        rest = min(3 * spent, LONGEST_REST)
+        work.release(session, claim, due_at=decided.due_at, rest=rest)
+        return Outcome.DONE
+
+    def _acts(
+        self, session: Session, stored: StoredJob, observed: Observed, decided: Plan
+    ) -> Acts:
         if decided.retire:
             return Acts()
+        counts = observed.counts.values()
+        planned = sum(one.planned for one in counts)
+        # Pods that are there, and are neither to run nor running.
+        others = observed.present - sum(one.live - one.terminating for one in counts)
+        create = decided.slots or planned
+        delete = decided.kills or others
         return Acts(
-            create=attempts.to_create(session, stored.uid, limit=SLICE),
-            delete=attempts.to_delete(session, stored.uid, limit=SLICE),
+            create=attempts.to_create(session, stored.uid, limit=SLICE) if create else (),
+            delete=attempts.to_delete(session, stored.uid, limit=SLICE) if delete else (),
         )
 
-    def _release(
-        self,
-        claim: Claim,
-        *,
-        due_at: datetime | None = None,
-        due_now: bool = False,
-        rest: timedelta = timedelta(0),
-    ) -> None:
+    def _release(self, claim: Claim, *, due_now: bool = False) -> None:
         with self._database.transaction() as session:
             if due_now:
                 work.wake(session, claim.kind, claim.uid)
-            work.release(session, claim, due_at=due_at, rest=rest)
-
-    def _fail(self, claim: Claim, longest: timedelta) -> None:
-        with self._database.transaction() as session:
-            work.fail(session, claim, backoff=backoff(claim.failures, longest))
+            work.release(session, claim)

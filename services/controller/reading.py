@@ -22,7 +22,7 @@ REJECTED_PAUSE: Final = timedelta(seconds=5)
 
 
 def read(session: Session, uid: UUID) -> tuple[StoredJob, Observed]:
-    """The job, and all that deciding about it takes.
+    """The job, and all that deciding about it takes; what cannot matter is not asked for.
 
     Raises:
         NotFoundError: the job is gone.
@@ -34,6 +34,8 @@ def read(session: Session, uid: UUID) -> tuple[StoredJob, Observed]:
     hearing = policies.tasks_that_hear(job.spec, JobEvent.POD_PENDING)
     group = pod_groups.of_job(session, uid)
     wanted = [(task.name, task.replicas) for task in job.spec.tasks or []]
+    filled = all(_is_filled(counts, task, replicas) for task, replicas in wanted)
+    reacts = policies.are_there_any(job.spec)
     return stored, Observed(
         uid=uid,
         job=job,
@@ -46,9 +48,15 @@ def read(session: Session, uid: UUID) -> tuple[StoredJob, Observed]:
         present=counts.present,
         restarts=counts.restarts,
         ended=attempts.unhandled(session, uid, limit=SLICE),
-        missing=attempts.missing(session, uid, wanted, pause=REJECTED_PAUSE, limit=SLICE),
+        missing=(
+            ()
+            if filled
+            else attempts.missing(session, uid, wanted, pause=REJECTED_PAUSE, limit=SLICE)
+        ),
         commands=jobs.commands(session, uid),
-        triggers=triggers.of_job(session, uid, version=version, limit=SLICE),
+        triggers=(
+            triggers.of_job(session, uid, version=version, limit=SLICE) if reacts else ()
+        ),
         waiting=(
             triggers.pending_unarmed(session, uid, version=version, tasks=hearing, limit=SLICE)
             if hearing
@@ -63,8 +71,15 @@ def read(session: Session, uid: UUID) -> tuple[StoredJob, Observed]:
             conditions=group.group.status.conditions or (),
         ),
         wait=stored.wait,
-        retry_at=attempts.retry_at(session, uid, pause=REJECTED_PAUSE),
+        retry_at=(None if filled else attempts.retry_at(session, uid, pause=REJECTED_PAUSE)),
     )
+
+
+def _is_filled(counts: Counts, task: str, replicas: int) -> bool:
+    """Whether each index of a task has what it wants, by numbers alone."""
+    states = counts.by_task.get(task, {})
+    settled = sum(count for name, count in states.items() if name not in attempts.UNSETTLED)
+    return settled == replicas and counts.highest.get(task, -1) < replicas
 
 
 def task_counts(counts: Counts) -> Mapping[str, TaskCounts]:

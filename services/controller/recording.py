@@ -59,7 +59,9 @@ def _group(session: Session, stored: StoredJob, observed: Observed, plan: Plan) 
             return None
         case GroupStep.ENSURE if had is not None:
             assert plan.group_spec is not None
-            found = pod_groups.of_job(session, stored.uid)
+            found = None
+            if had.spec != plan.group_spec:
+                found = pod_groups.of_job(session, stored.uid)
             if found is not None:
                 pod_groups.reshape(session, found, plan.group_spec)
             return had.uid

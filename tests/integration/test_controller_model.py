@@ -60,7 +60,7 @@ class JobMachine(RuleBasedStateMachine):
         self.api = PodApi()
         client = cast("KubeClient", self.api)
         self.observer = Observer(self.database, client)
-        actor = Actor(self.database, client, lease=LEASE)
+        actor = Actor(client, lease=LEASE)
         self.passes = Passes(self.database, actor, replica="model", lease=LEASE)
         self.uid = uuid4()
         self.succeeded: set[tuple[str, int, int]] = set()

@@ -24,7 +24,7 @@ from hekla.api.pod_group import PodGroupCondition, PodGroupStatus
 from hekla.domain.phases import JobAction, JobPhase, PodGroupPhase
 from hekla.domain.trigger import Command
 from hekla.kube.client import KubeClient
-from hekla.kube.requests import Reply
+from hekla.kube.requests import Deletion, Reply
 from hekla.lifecycle import repeating
 from hekla.rpc.channel import connect
 from hekla.rpc.server import serving
@@ -210,13 +210,16 @@ class Pods(PodApi):
         super().__init__()
         self.refuse: Callable[[Pod], Reply | None] = lambda _: None
         """The answer to a create that is not done; None lets it be done."""
+        self.deleting: Callable[[Deletion], None] = lambda _: None
+        """Called when a pod is asked to go."""
         self.deletes = 0
-        """How many pods were asked to go."""
+        """How often one was."""
 
     def _create(self, pod: Pod) -> Reply:
         return self.refuse(pod) or super()._create(pod)
 
-    def _delete(self, deletion: Any) -> Reply:
+    def _delete(self, deletion: Deletion) -> Reply:
+        self.deleting(deletion)
         self.deletes += 1
         return super()._delete(deletion)
 
@@ -229,9 +232,7 @@ class Driver:
         self.pods = pods or Pods()
         client = cast("KubeClient", self.pods)
         self.observer = Observer(database, client)
-        self.passes = Passes(
-            database, Actor(database, client, lease=LEASE), replica="test", lease=LEASE
-        )
+        self.passes = Passes(database, Actor(client, lease=LEASE), replica="test", lease=LEASE)
 
     def look(self, *uids: UUID | str) -> list[Outcome]:
         """One pass over each job, now, whatever it waits for."""

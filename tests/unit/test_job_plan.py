@@ -702,12 +702,13 @@ def test_a_deleted_job_goes_when_its_pods_are_gone() -> None:
 
 def test_a_job_that_waits_says_why() -> None:
     waiting = plan(make_observed(group=PodGroupPhase.PENDING), NOW)
-    refused = plan(
-        make_observed(wait={"reason": "FailedCreate", "message": "exceeded quota"}), NOW
-    )
+    wait = {"reason": "FailedCreate", "message": "exceeded quota"}
+    refused = plan(make_observed(wait=wait, counts={"t": TaskCounts(planned=1)}), NOW)
+    made = plan(make_observed(wait=wait, counts={"t": TaskCounts(running=1)}), NOW)
 
     assert waiting.reason == "NotInqueue"
     assert (refused.reason, refused.message) == ("FailedCreate", "exceeded quota")
+    assert made.reason == ""
 
 
 def test_a_job_that_needs_what_is_not_built_waits_and_names_it() -> None:

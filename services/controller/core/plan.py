@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -31,6 +32,7 @@ REPLACED: Final = (Outcome.EVICTED, Outcome.REJECTED, Outcome.LOST)
 """Ends after which an index wants another pod in the same run."""
 MAX_EVICTIONS: Final = "hekla.io/max-evictions"
 """Annotation: how many restarts for evictions are free; each further one is a failure."""
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
@@ -150,7 +152,8 @@ def _uses_a_retry(observed: Observed, reaction: Reaction) -> bool:
     """
     if reaction.cause is Cause.EVICTION:
         allowed = (observed.job.metadata.annotations or {}).get(MAX_EVICTIONS, "")
-        return allowed.isdigit() and observed.counters.evictions >= int(allowed)
+        # What is no number, or a huge one, allows any number of them.
+        return bool(_NUMBER.fullmatch(allowed)) and observed.counters.evictions >= int(allowed)
     return reaction.cause is not Cause.COMMAND
 
 
@@ -259,7 +262,7 @@ def _why(observed: Observed, phase: JobPhase, needs: str) -> tuple[str, str]:
         return state.reason or "", state.message or ""
     if needs:
         return "NotYetSupported", f"waits for what is not supported yet: {needs}"
-    if observed.wait:
+    if observed.wait and _has_pods_to_make(observed):
         return observed.wait.get("reason", ""), observed.wait.get("message", "")
     if phase is not JobPhase.PENDING:
         return "", ""
@@ -269,6 +272,10 @@ def _why(observed: Observed, phase: JobPhase, needs: str) -> tuple[str, str]:
         return said or ("NotInqueue", "waits for the scheduler to admit its pod group")
     said = _condition(group.conditions)
     return said or ("PodsNotStarted", "waits for its pods to start")
+
+
+def _has_pods_to_make(observed: Observed) -> bool:
+    return bool(observed.missing) or any(one.planned for one in observed.counts.values())
 
 
 def _condition(conditions: Sequence[object]) -> tuple[str, str] | None:

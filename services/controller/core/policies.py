@@ -50,6 +50,11 @@ def tasks_that_hear(spec: JobSpec, event: JobEvent) -> Sequence[str]:
     ]
 
 
+def are_there_any(spec: JobSpec) -> bool:
+    """Whether the job reacts to any event."""
+    return bool(spec.policies) or any(task.policies for task in spec.tasks or ())
+
+
 def find_task(spec: JobSpec, name: str) -> TaskSpec | None:
     """The task of that name."""
     return next((task for task in spec.tasks or [] if task.name == name), None)

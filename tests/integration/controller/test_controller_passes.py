@@ -1,0 +1,562 @@
+"""Passes over jobs: what is written, what is done to pods, and what is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+
+from hekla.domain import names
+from hekla.domain.errors import AlreadyExistsError, NotFoundError
+from hekla.domain.phases import JobAction, JobPhase
+from hekla.kube.requests import Reply
+from hekla.store import events, history, jobs, pod_groups, work
+from hekla.store.database import Database
+from hekla.store.jobs import StoredJob
+from services.controller.passes import Outcome
+from tests.support.controller_scene import LEASE, Driver
+from tests.support.factories import make_job, make_task, policies
+from tests.support.pod_api import Pod
+from tests.support.store import value
+
+FORBIDDEN = Reply(403, None, "Forbidden", "exceeded quota: pods, used 5, limited to 5")
+EVICTED_ENDS_IT = policies(("PodEvicted", "TerminateJob"))
+
+
+def submit(driver: Driver, *tasks: Any, name: str = "j", **spec: Any) -> UUID:
+    """A job that was admitted; its uid."""
+    uid = uuid4()
+    with driver.database.transaction() as session:
+        jobs.insert_many(session, [(uid, make_job(*tasks, name=name, **spec))])
+    return uid
+
+
+def scale(driver: Driver, uid: UUID, **replicas: int) -> None:
+    """Store the job's new spec, as UpdateJob does."""
+    stored = driver.job(uid)
+    tasks = [make_task(name, count) for name, count in replicas.items()]
+    spec = make_job(*tasks).spec.model_copy(update={"policies": stored.job.spec.policies})
+    with driver.database.transaction() as session:
+        jobs.update_spec(session, stored, stored.job.model_copy(update={"spec": spec}))
+
+
+def delete(driver: Driver, uid: UUID) -> None:
+    with driver.database.transaction() as session:
+        jobs.mark_deleting(session, uid)
+
+
+def said(driver: Driver, uid: UUID) -> list[str]:
+    """Reasons of the job's events."""
+    with driver.database.transaction() as session:
+        return [event.reason for event in events.of_job(session, uid)]
+
+
+def state(driver: Driver, uid: UUID) -> tuple[JobPhase, str]:
+    shown = driver.job(uid).job.status.state
+    return JobPhase(shown.phase or ""), shown.reason or ""
+
+
+def pause(driver: Driver) -> float:
+    """Seconds until the job is looked at again."""
+    with driver.database.transaction() as session:
+        statement = "select extract(epoch from not_before - clock_timestamp()) from work"
+        return float(value(session, statement))
+
+
+def a_foreign_pod(name: str) -> Pod:
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": {}}
+
+
+# Making pods.
+
+
+def test_no_pod_is_made_before_the_scheduler_lets_the_group_in(driver: Driver) -> None:
+    uid = submit(driver)
+
+    driver.look(uid)
+    driver.look(uid)
+    assert driver.names() == []
+    driver.admit(uid)
+    driver.look(uid)
+
+    assert driver.names() == ["j-t-0"]
+
+
+def test_a_pod_carries_what_ties_it_to_its_attempt(driver: Driver) -> None:
+    uid = submit(driver)
+    driver.start(uid)
+
+    [pod] = driver.pods.pods.values()
+    with driver.database.transaction() as session:
+        attempt = value(session, "select uid from attempt")
+        group = pod_groups.of_job(session, uid)
+    assert group is not None
+    assert pod["metadata"]["annotations"][names.ATTEMPT_UID] == str(attempt)
+    assert pod["metadata"]["annotations"][names.GROUP_UID] == str(group.uid)
+    assert pod["metadata"]["labels"][names.JOB_UID] == str(uid)
+    assert pod["metadata"]["finalizers"] == [names.OUTCOME_FINALIZER]
+
+
+def test_a_create_that_was_not_answered_and_happened_is_not_made_again(driver: Driver) -> None:
+    uid = submit(driver)
+    driver.look(uid)
+    driver.admit(uid)
+    driver.pods.delay_creates = True
+    assert driver.look(uid) == [Outcome.WAITS]
+    driver.pods.delay_creates = False
+    driver.pods.land_late_creates()
+
+    driver.look(uid)
+    driver.observe()
+
+    assert len(driver.pods.created) == 1
+    assert driver.names("Pending") == ["j-t-0"]
+
+
+def test_a_create_that_never_happened_is_made_again(driver: Driver) -> None:
+    uid = submit(driver)
+    driver.look(uid)
+    driver.admit(uid)
+    driver.pods.delay_creates = True
+    driver.look(uid)
+    driver.pods.delay_creates = False
+    driver.pods.late.clear()
+
+    driver.look(uid)
+
+    assert driver.names() == ["j-t-0"]
+
+
+def test_a_pod_that_comes_after_its_attempt_was_given_up_is_deleted(driver: Driver) -> None:
+    uid = submit(driver)
+    driver.look(uid)
+    driver.admit(uid)
+    driver.pods.delay_creates = True
+    driver.look(uid)
+    driver.ask(uid, JobAction.ABORT_JOB)
+    driver.look(uid)
+    driver.look(uid)
+    assert driver.phase(uid) is JobPhase.ABORTED
+    driver.pods.delay_creates = False
+
+    driver.pods.land_late_creates()
+    driver.observe()
+
+    assert driver.names() == []
+
+
+# What Kubernetes refuses.
+
+
+def test_a_job_waits_for_a_pod_name_that_somebody_else_has(driver: Driver) -> None:
+    uid = submit(driver, make_task("t", 2), policies=EVICTED_ENDS_IT)
+    driver.pods._create(a_foreign_pod("j-t-1"))
+
+    driver.start(uid)
+    driver.look(uid)
+
+    assert state(driver, uid) == (JobPhase.PENDING, "PodNameTaken")
+    assert "default/j-t-1" in (driver.job(uid).job.status.state.message or "")
+    assert said(driver, uid).count("PodNameTaken") == 1
+    assert driver.job(uid).job.status.pending == 0, "a foreign pod is none of the job's"
+    driver.pods.vanish("j-t-1")
+    driver.start(uid)
+    driver.look(uid)
+    assert state(driver, uid) == (JobPhase.RUNNING, "")
+
+
+def test_of_two_jobs_whose_pods_have_one_name_the_second_waits(driver: Driver) -> None:
+    first = submit(driver, make_task("a-b"), name="x")
+    second = submit(driver, make_task("b"), name="x-a")
+    driver.start(first)
+
+    driver.start(second)
+    driver.look(second)
+    assert state(driver, second) == (JobPhase.PENDING, "PodNameTaken")
+    assert driver.job(second).job.status.running == 0
+    driver.end(first)
+    delete(driver, first)
+    driver.look(first)
+    driver.stop_pods(first)
+    driver.start(second)
+
+    assert driver.phase(second) is JobPhase.RUNNING
+    assert driver.pods.place_of("x-a-b-0")[0] == "b"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        pytest.param(403, "FailedCreate", id="a quota is used up"),
+        pytest.param(422, "FailedCreate", id="the pod is not valid"),
+        pytest.param(400, "FailedCreate", id="the pod makes no sense"),
+        pytest.param(429, "FailedCreate", id="the API server is busy"),
+        pytest.param(500, "FailedCreate", id="the API server is broken"),
+        pytest.param(404, "NamespaceNotFound", id="the namespace is missing"),
+    ],
+)
+def test_a_job_whose_pods_are_refused_waits_and_goes_on(
+    driver: Driver, status: int, reason: str
+) -> None:
+    uid = submit(driver, policies=EVICTED_ENDS_IT)
+    driver.pods.refuse = lambda _: Reply(status, None, "Refused", "because")
+    driver.start(uid)
+
+    pauses = []
+    for _ in range(8):
+        assert driver.look(uid) == [Outcome.WAITS]
+        pauses.append(pause(driver))
+
+    assert state(driver, uid) == (JobPhase.PENDING, reason)
+    assert pauses[0] < 2
+    assert sorted(pauses)[-3:] == pytest.approx([10, 10, 10], abs=0.5)
+    assert max(pauses) <= 10
+    assert said(driver, uid).count(reason) == 1
+    driver.pods.refuse = lambda _: None
+    driver.start(uid)
+    driver.look(uid)
+    assert state(driver, uid) == (JobPhase.RUNNING, "")
+
+
+def test_what_fits_into_a_quota_runs_and_the_rest_waits(driver: Driver) -> None:
+    uid = submit(driver, make_task("t", 8, minAvailable=3), policies=EVICTED_ENDS_IT)
+    room = 5
+
+    def refuse(pod: Pod) -> Reply | None:
+        taken = pod["metadata"]["name"] in driver.pods.pods
+        return FORBIDDEN if len(driver.pods.pods) >= room and not taken else None
+
+    driver.pods.refuse = refuse
+    driver.start(uid)
+    driver.look(uid)
+    assert state(driver, uid) == (JobPhase.RUNNING, "FailedCreate")
+    assert len(driver.names("Running")) == 5
+    room = 8
+    driver.start(uid)
+    driver.look(uid)
+
+    assert len(driver.names("Running")) == 8
+    assert state(driver, uid) == (JobPhase.RUNNING, "")
+
+
+def test_a_wait_is_over_when_nothing_is_left_to_wait_for(driver: Driver) -> None:
+    uid = submit(driver, make_task("t", 2, minAvailable=1), minAvailable=1)
+    driver.pods._create(a_foreign_pod("j-t-1"))
+    driver.start(uid)
+    driver.look(uid)
+    assert state(driver, uid) == (JobPhase.RUNNING, "PodNameTaken")
+
+    scale(driver, uid, t=1)
+    for _ in range(3):
+        driver.look(uid)
+
+    assert state(driver, uid) == (JobPhase.RUNNING, "")
+    assert "j-t-1" in driver.pods.pods, "a foreign pod is not ours to delete"
+
+
+# Changing size.
+
+
+def test_a_smaller_job_asks_for_less_before_its_pods_go(driver: Driver) -> None:
+    uid = submit(driver, make_task("t", 4), policies=policies(("PodEvicted", "RestartJob")))
+    driver.start(uid)
+    minimums = []
+
+    def note(_: Any) -> None:
+        with driver.database.transaction() as session:
+            group = pod_groups.of_job(session, uid)
+            assert group is not None
+            minimums.append((group.group.spec.min_member, group.group.spec.min_task_member))
+
+    driver.pods.deleting = note
+    scale(driver, uid, t=2)
+    driver.look(uid)
+
+    assert minimums == [(2, {"t": 2})] * 2
+
+
+def test_pods_of_which_there_are_too_many_are_not_evicted(driver: Driver) -> None:
+    uid = submit(driver, make_task("t", 4), policies=policies(("PodEvicted", "RestartJob")))
+    driver.start(uid)
+
+    scale(driver, uid, t=2)
+    driver.look(uid)
+    driver.stop_pods(uid)
+
+    status = driver.job(uid).job.status
+    assert driver.names("Running") == ["j-t-0", "j-t-1"]
+    assert (status.retry_count, status.version, status.running) == (0, 0, 2)
+    assert said(driver, uid) == ["Running"]
+
+
+def test_a_job_may_have_no_pods_for_a_while(driver: Driver) -> None:
+    uid = submit(driver, make_task("t", 1, minAvailable=1))
+    driver.start(uid)
+
+    scale(driver, uid, t=0)
+    driver.look(uid)
+    driver.stop_pods(uid)
+    assert driver.names() == []
+    scale(driver, uid, t=1)
+    driver.start(uid)
+
+    assert driver.names("Running") == ["j-t-0"]
+
+
+# Slices.
+
+
+def test_an_abort_takes_effect_between_two_slices(driver: Driver) -> None:
+    uid = submit(driver, make_task("t", 2_000))
+    driver.look(uid)
+    driver.admit(uid)
+    asked = False
+
+    def ask_in_the_middle(_: Pod) -> None:
+        nonlocal asked
+        if not asked:
+            asked = True
+            driver.ask(uid, JobAction.ABORT_JOB)
+
+    driver.pods.refuse = ask_in_the_middle
+    driver.look(uid)
+
+    assert len(driver.pods.created) == 500
+    assert driver.phase(uid) is JobPhase.ABORTING
+    driver.stop_pods(uid)
+    assert driver.phase(uid) is JobPhase.ABORTED
+    assert driver.names() == []
+
+
+def test_a_deletion_of_many_pods_asks_for_each_once(driver: Driver) -> None:
+    uid = submit(driver, make_task("t", 1_200))
+    driver.look(uid)
+    driver.admit(uid)
+    driver.look(uid)
+    driver.observe()
+    assert len(driver.names()) == 1_200
+    delete(driver, uid)
+
+    driver.look(uid)
+
+    leaving = [pod for pod in driver.pods.pods.values() if deleted(pod)]
+    assert len(leaving) == 1_200, "one pass goes on until all were asked to go"
+    assert driver.pods.deletes == 1_200
+    driver.observe()
+    driver.look(uid)
+    assert driver.pods.pods == {}
+    with pytest.raises(NotFoundError):
+        driver.job(uid)
+
+
+def deleted(pod: Pod) -> bool:
+    return "deletionTimestamp" in pod["metadata"]
+
+
+# The end.
+
+
+def shown(driver: Driver, uid: UUID) -> StoredJob:
+    return driver.job(uid)
+
+
+@pytest.mark.parametrize(
+    ("codes", "phase"), [((0, 0, 0), JobPhase.COMPLETED), ((0, 1, 0), JobPhase.FAILED)]
+)
+def test_a_finished_job_is_not_touched_again(
+    driver: Driver, codes: Sequence[int], phase: JobPhase
+) -> None:
+    uid = submit(driver, make_task("t", 3))
+    driver.start(uid)
+    for name, code in zip(driver.names("Running"), codes, strict=True):
+        driver.pods.end(name, code)
+    driver.observe()
+    for _ in range(3):
+        driver.look(uid)
+    ended = shown(driver, uid)
+
+    for _ in range(10):
+        assert driver.look(uid) == [Outcome.DONE]
+    driver.observer.take(driver.pods.relist())
+    driver.look(uid)
+
+    status = ended.job.status
+    counts = (status.succeeded or 0, status.failed or 0, status.running or 0)
+    assert driver.phase(uid) is phase
+    assert counts == (codes.count(0), 3 - codes.count(0), 0)
+    assert status.running_duration
+    assert [one.status for one in status.conditions or ()][-1] == phase
+    assert shown(driver, uid) == ended
+
+
+@pytest.mark.parametrize(
+    ("action", "phase"),
+    [
+        (JobAction.ABORT_JOB, JobPhase.ABORTED),
+        (JobAction.TERMINATE_JOB, JobPhase.TERMINATED),
+        (JobAction.COMPLETE_JOB, JobPhase.COMPLETED),
+    ],
+)
+def test_a_job_that_is_stopped_keeps_what_ended_by_itself(
+    driver: Driver, action: JobAction, phase: JobPhase
+) -> None:
+    uid = submit(driver, make_task("t", 3), minSuccess=3)
+    driver.start(uid)
+    driver.pods.end("j-t-0", 0)
+    driver.observe()
+    driver.ask(uid, action)
+    driver.look(uid)
+    driver.stop_pods(uid)
+    for _ in range(3):
+        driver.look(uid)
+
+    assert driver.phase(uid) is phase
+    assert driver.job(uid).job.status.succeeded == 1
+    assert driver.names() == ["j-t-0"]
+    with driver.database.transaction() as session:
+        assert pod_groups.of_job(session, uid) is None
+
+
+def test_a_job_lives_as_long_after_its_end_as_it_says(driver: Driver) -> None:
+    now, later = (
+        submit(driver, ttlSecondsAfterFinished=0),
+        submit(driver, name="later", ttlSecondsAfterFinished=30),
+    )
+    never = submit(driver, name="never")
+    for uid in (now, later, never):
+        driver.start(uid)
+        driver.end(uid)
+        driver.look(uid)
+    driver.stop_pods(now)
+
+    with driver.database.transaction() as session:
+        assert history.job(session, uid=now).status.state.phase == JobPhase.COMPLETED
+    driver.look(later)
+    ended = driver.job(later).finished_at
+    assert ended is not None
+    with driver.database.transaction() as session:
+        assert value(session, "select due_at from work") == ended + timedelta(seconds=30)
+        session.execute(text("update job set finished_at = finished_at - interval '30 s'"))
+    driver.look(later, never)
+    driver.stop_pods(later)
+    with pytest.raises(NotFoundError):
+        driver.job(later)
+    assert driver.phase(never) is JobPhase.COMPLETED
+
+
+def test_a_job_that_has_not_ended_is_never_too_old(driver: Driver) -> None:
+    uid = submit(driver, ttlSecondsAfterFinished=0)
+    driver.start(uid)
+    driver.ask(uid, JobAction.ABORT_JOB)
+    driver.look(uid)
+    driver.stop_pods(uid)
+
+    driver.look(uid)
+
+    assert driver.phase(uid) is JobPhase.ABORTED, "it may be resumed"
+
+
+def test_a_clock_that_was_wrong_deletes_nothing_early(driver: Driver) -> None:
+    uid = submit(driver, ttlSecondsAfterFinished=1)
+    driver.start(uid)
+    driver.end(uid)
+    driver.look(uid)
+    ahead = datetime.now(UTC) + timedelta(minutes=10)
+    with driver.database.transaction() as session:
+        session.execute(text("update job set finished_at = :at"), {"at": ahead})
+
+    driver.look(uid)
+
+    assert driver.phase(uid) is JobPhase.COMPLETED
+
+
+# Jobs that come and go.
+
+
+def test_a_new_job_knows_nothing_of_an_old_one_of_its_name(driver: Driver) -> None:
+    old = submit(driver, make_task("t", 3), policies=EVICTED_ENDS_IT)
+    driver.start(old)
+    delete(driver, old)
+    driver.look(old)
+    with pytest.raises(AlreadyExistsError):
+        submit(driver, make_task("t", 3), policies=EVICTED_ENDS_IT)
+    last_words = list(driver.pods.events)
+    driver.stop_pods(old)
+
+    new = submit(driver, make_task("t", 3), policies=EVICTED_ENDS_IT)
+    driver.start(new)
+    driver.observer.take(last_words)
+    driver.observer.take(last_words)
+    driver.look(new)
+
+    status = driver.job(new).job.status
+    assert (status.state.phase, status.running) == ("Running", 3)
+    assert (status.retry_count, status.version) == (0, 0)
+    assert driver.names("Running") == ["j-t-0", "j-t-1", "j-t-2"]
+
+
+def test_news_of_a_removed_jobs_pods_make_nothing(driver: Driver) -> None:
+    uid = submit(driver)
+    driver.start(uid)
+    driver.pods.end("j-t-0", 0)
+    update = driver.pods.take_events()
+    delete(driver, uid)
+    driver.look(uid)
+    driver.pods.mark_deleted("j-t-0")
+    driver.observe()
+    driver.look(uid)
+    assert driver.look(uid) == [Outcome.GONE]
+    made = len(driver.pods.created)
+
+    driver.observer.take(update)
+    driver.observer.take(driver.pods.relist())
+    with driver.database.transaction() as session:
+        claims = work.claim(session, [jobs.KIND], limit=10, lease=LEASE)
+    for claim in claims:
+        driver.passes.run(claim)
+
+    assert len(driver.pods.created) == made
+    assert driver.names() == []
+
+
+def test_a_pass_over_a_job_that_vanished_ends_quietly(
+    driver: Driver, database: Database
+) -> None:
+    assert driver.look(uuid4()) == [Outcome.GONE]
+
+    with database.transaction() as session:
+        assert value(session, "select count(*) from work") == 0
+
+
+def test_who_lost_the_claim_writes_nothing(driver: Driver) -> None:
+    uid = submit(driver)
+    with driver.database.transaction() as session:
+        [slow] = work.claim(session, [jobs.KIND], limit=1, lease=timedelta(0))
+    with driver.database.transaction() as session:
+        [quick] = work.claim(session, [jobs.KIND], limit=1, lease=LEASE)
+
+    assert driver.passes.run(slow) is Outcome.LOST
+    assert said(driver, uid) == []
+    with driver.database.transaction() as session:
+        assert pod_groups.of_job(session, uid) is None
+    assert driver.passes.run(quick) is Outcome.DONE
+
+
+def test_a_look_that_was_wanted_meanwhile_is_not_lost(driver: Driver) -> None:
+    uid = submit(driver)
+    driver.look(uid)
+    driver.admit(uid)
+
+    def wake(_: Pod) -> None:
+        with driver.database.transaction() as session:
+            work.wake(session, jobs.KIND, str(uid))
+
+    driver.pods.refuse = wake
+    driver.look(uid)
+
+    with driver.database.transaction() as session:
+        assert value(session, "select claim_token is null from work")
