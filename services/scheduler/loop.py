@@ -112,6 +112,7 @@ class Scheduler:
         """The reason that a group's pods were last told, by group uid."""
         self.term: Term | None = None
         self.figures = Figures()
+        metrics.lease_held.labels(LEASE).set(0)
 
     def retire(self) -> None:
         """Decide nothing more; what is decided is still carried out. For another thread."""
