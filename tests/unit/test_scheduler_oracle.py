@@ -29,7 +29,7 @@ def pairs(decisions: Decisions) -> list[tuple[str, str]]:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=180, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_the_core_equals_the_oracle_pod_for_pod(seed: int) -> None:
     for each in range(seed, seed + 6):
         random = Random(each)

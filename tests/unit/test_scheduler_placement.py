@@ -208,7 +208,7 @@ def test_what_is_known_of_a_class_keeps_up_with_events(seed: int) -> None:
                 name = f"n{random.randint(0, 9):02d}"
                 cluster.upsert_node(Node(name, {"cpu": random.randint(1, 9), "pods": 9}))
             case 1:
-                cluster.remove_node(f"n{random.randint(0, 9):02d}")
+                cluster.remove_node(f"n{random.randint(1, 9):02d}")
             case 2:
                 placer.place(random.choice(classes), random.randint(1, 9))
             case 3:
@@ -217,7 +217,11 @@ def test_what_is_known_of_a_class_keeps_up_with_events(seed: int) -> None:
                 uid = f"other{step}"
                 cluster.upsert_pod(Pod(uid, "ns", uid, spec, node=node, ours=False))
             case _:
+                for name in random.choices(sorted(cluster.nodes.rows), k=200):
+                    cluster.nodes.touch(cluster.nodes.rows[name])
+                placer.place(random.choice(classes), random.randint(1, 9))
                 cluster.nodes.trim_journal()
+                assert not cluster.nodes.journal
         klass = random.choice(classes)
         known = placer.candidates(klass)
         klass.cache = None

@@ -10,7 +10,7 @@ from services.scheduler.arguments import Arguments
 from services.scheduler.core.classes import PodClass
 from services.scheduler.core.fixed_point import fraction
 from services.scheduler.core.load import Load
-from services.scheduler.core.nodes import Ints, Mask
+from services.scheduler.core.nodes import Ints
 from services.scheduler.core.scopes import ROW
 
 _PERCENT: Final = 100
@@ -44,21 +44,18 @@ class Binpack:
         return any(self.weights.get(name) for name, _ in klass.spec.request)
 
     def score(self, klass: PodClass, load: Load) -> Ints:
-        """From 0 to 100, times the weight; 0 for a node that would be over-full."""
+        """From 0 to 100, times the weight.
+
+        A node that would be over-full would score 0, but takes no pod, so is never asked.
+        """
         columns = load.nodes.columns
         amounts = dict(klass.columns)
-        weighed = [
-            (columns[name], self.weights[name])
-            for name, _ in klass.spec.request
-            if name in self.weights and name in columns
-        ]
         full: Ints = np.zeros(1, np.int64)
-        fits: Mask = np.ones(1, np.bool_)
-        for column, weight in weighed:
-            used, have = load.used(column), load.allocatable(column)
-            would_be = used + amounts[column]
-            full = full + weight * fraction(would_be, have)
-            fits = fits & (would_be <= have)
-        weights = sum(weight for _, weight in weighed)
-        score: Ints = full // max(weights, 1) * (_PERCENT * self.weight) * fits
-        return score
+        weights = 0
+        for name, _ in klass.spec.request:
+            weight, column = self.weights.get(name), columns.get(name)
+            if weight is not None and column is not None:
+                would_be = load.used(column) + amounts[column]
+                full = full + weight * fraction(would_be, load.allocatable(column))
+                weights += weight
+        return full // max(weights, 1) * (_PERCENT * self.weight)
