@@ -18,7 +18,7 @@ from uuid import UUID
 
 from hekla.domain import names
 from hekla.domain.attempt import PodSeen
-from hekla.domain.errors import ConflictError, UnavailableError
+from hekla.domain.errors import ConflictError, DomainError, UnavailableError
 from hekla.kube.client import KubeClient
 from hekla.kube.events import DELETED, RELISTED, WatchEvent
 from hekla.kube.requests import Deletion, Patch
@@ -45,6 +45,7 @@ class Observer:
         self._kube = kube
         self._stop = threading.Event()
         self._listed = threading.Event()
+        self._ended = threading.Event()
         self._subscription: Subscription | None = None
         self._owed: dict[str, PodSeen] = {}
         self._owed_lock = threading.Lock()
@@ -52,11 +53,19 @@ class Observer:
         """Set when there are finalizers to remove."""
 
     def problem(self) -> str | None:
-        """Why pods are not seen yet, or None: a readiness check."""
+        """Why pods are not seen yet, or not any more, or None: a readiness check."""
+        if self._ended.is_set() and not self._stop.is_set():
+            return "pods are not seen any more; the log says why"
         return None if self._listed.is_set() else "pods were not listed yet"
 
     def run(self) -> None:
         """Observe until stopped; a batch that cannot be written is tried until it is."""
+        try:
+            self._observe()
+        finally:
+            self._ended.set()
+
+    def _observe(self) -> None:
         self._subscription = self._kube.watch(
             PODS, label_selector=names.JOB_UID, project="services.controller.pod_seen:project"
         )
@@ -95,11 +104,26 @@ class Observer:
     def _write(self, pods: Iterable[PodSeen]) -> Sequence[PodSeen]:
         written: list[PodSeen] = []
         for chunk in _chunks(pods):
-            with self._database.transaction() as session:
-                verdict = observations.observe(session, chunk)
-            self._enforce(verdict)
+            self._write_some(chunk)
             written.extend(chunk)
         return written
+
+    def _write_some(self, pods: Sequence[PodSeen]) -> None:
+        """Write pods down; one that cannot be written holds up no other."""
+        try:
+            with self._database.transaction() as session:
+                verdict = observations.observe(session, pods)
+        except DomainError:
+            raise
+        except Exception:
+            if len(pods) == 1:
+                log.exception("pod cannot be recorded", extra={"pods": _names(pods)})
+                return
+            half = len(pods) // 2
+            self._write_some(pods[:half])
+            self._write_some(pods[half:])
+        else:
+            self._enforce(verdict)
 
     def _enforce(self, verdict: Verdict) -> None:
         with self._owed_lock:

@@ -18,6 +18,9 @@ REJECTIONS: Final = (
     "NodeAffinity",
 )
 """How the reason of a pod begins that the kubelet refused before any container started."""
+LARGEST_INT32: Final = 2**31 - 1
+CLOCKS: Final = range(1970, 9000)
+"""Years that clocks of nodes may show; reckoning with others leads out of the calendar."""
 KUBELET_PRESSURE: Final = "TerminationByKubelet"
 """Reason of DisruptionTarget when the node ran short: that counts as the pod's failure."""
 
@@ -32,12 +35,12 @@ def project(pod: Mapping[str, Any]) -> PodSeen | None:
         return None
     status = pod.get("status") or {}
     spec = pod.get("spec") or {}
-    phase = status.get("phase") or "Pending"
-    reason = status.get("reason") or ""
+    phase = _text(status.get("phase")) or "Pending"
+    reason = _text(status.get("reason"))
     conditions = {one.get("type"): one for one in status.get("conditions") or []}
     statuses = list(_container_statuses(status))
     terminating = meta.get("deletionTimestamp") is not None
-    node = spec.get("nodeName") or ""
+    node = _text(spec.get("nodeName"))
     return PodSeen(
         namespace=meta["namespace"],
         name=meta["name"],
@@ -50,7 +53,7 @@ def project(pod: Mapping[str, Any]) -> PodSeen | None:
         terminating=terminating,
         disrupted=_disrupted(conditions.get("DisruptionTarget")),
         rejected=phase == "Failed" and reason.startswith(REJECTIONS) and not statuses,
-        restarts=sum(int(one.get("restartCount") or 0) for one in statuses),
+        restarts=_number(sum(_number(one.get("restartCount")) for one in statuses)),
         exit_codes=_exit_codes(statuses),
         reason=reason or _waiting_reason(statuses),
         node=node,
@@ -77,7 +80,7 @@ def _exit_codes(statuses: list[Mapping[str, Any]]) -> dict[str, int]:
     for one in statuses:
         ended = _terminated(one)
         if ended is not None:
-            codes[str(one.get("name"))] = int(ended.get("exitCode") or 0)
+            codes[_text(one.get("name"))] = _number(ended.get("exitCode"))
     return codes
 
 
@@ -91,7 +94,7 @@ def _waiting_reason(statuses: list[Mapping[str, Any]]) -> str:
     for one in statuses:
         waiting = (one.get("state") or {}).get("waiting")
         if waiting and waiting.get("reason"):
-            return str(waiting["reason"])
+            return _text(waiting["reason"])
     return ""
 
 
@@ -109,6 +112,17 @@ def _disrupted(condition: Mapping[str, Any] | None) -> bool:
 
 def _instant(text: str | None) -> datetime | None:
     try:
-        return timestamps.from_text(text) if text else None
+        found = timestamps.from_text(text) if text else None
     except InvalidError:
         return None
+    return found if found is not None and found.year in CLOCKS else None
+
+
+def _text(value: object) -> str:
+    """What can be stored of a text."""
+    return str(value or "").replace("\0", "")
+
+
+def _number(value: Any) -> int:
+    """The nearest number that can be stored."""
+    return max(-LARGEST_INT32 - 1, min(int(value or 0), LARGEST_INT32))

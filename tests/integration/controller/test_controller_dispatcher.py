@@ -1,0 +1,218 @@
+"""Who is looked at when, and what becomes of a job that cannot be looked at."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+
+from hekla.domain.errors import InvalidError, UnavailableError
+from hekla.lifecycle import repeating
+from hekla.store import events, jobs, work
+from hekla.store.database import Database
+from hekla.store.nudge import Nudge
+from hekla.store.work import Claim
+from services.controller.dispatcher import Dispatcher
+from tests.support.controller_scene import LEASE, Driver
+from tests.support.store import add_job, due, value
+from tests.support.waiting import wait_until
+
+
+def make(
+    database: Database, look: Callable[[Claim], object], *, workers: int = 2, requeues: int = 3
+) -> Dispatcher:
+    nudge = Nudge(database.url)
+    database.on_change(nudge.poke)
+    return Dispatcher(
+        database, nudge, look, workers=workers, max_requeues=requeues, lease=LEASE
+    )
+
+
+@contextmanager
+def dispatching(dispatcher: Dispatcher) -> Iterator[None]:
+    """Claims come, as in the service, until the block ends."""
+    with (
+        dispatcher.draining(),
+        repeating("claims", dispatcher.claim_once, idle=timedelta(0)),
+    ):
+        yield
+
+
+def work_row(database: Database, uid: UUID, what: str) -> Any:
+    with database.transaction() as session:
+        return value(session, f"select {what} from work where uid = :uid", {"uid": str(uid)})
+
+
+def hurry(database: Database) -> None:
+    """Nobody is put off any more."""
+    with database.transaction() as session:
+        session.execute(text("update work set not_before = null"))
+
+
+def test_due_jobs_are_looked_at_and_then_forgotten(database: Database) -> None:
+    driver = Driver(database)
+    uids = {add_job(database, f"j{number}").uid for number in range(5)}
+
+    with dispatching(make(database, driver.passes.run)):
+        wait_until(lambda: due(database) == set(), what="every job to be looked at")
+
+    for uid in uids:
+        assert driver.job(uid).job.status.conditions
+    with database.transaction() as session:
+        assert value(session, "select count(*) from work") == 0
+
+
+def test_a_job_that_comes_later_is_looked_at_at_once(database: Database) -> None:
+    seen = threading.Event()
+
+    with dispatching(make(database, lambda _: seen.set())):
+        add_job(database)
+
+        assert seen.wait(5)
+
+
+@pytest.mark.parametrize(
+    ("error", "longest"),
+    [
+        pytest.param(RuntimeError("a fault of ours"), 60, id="an error that nobody expected"),
+        pytest.param(InvalidError("no quantity"), 10, id="an object that cannot be read"),
+        pytest.param(UnavailableError("no answer"), 10, id="something that is away"),
+    ],
+)
+def test_one_job_that_cannot_be_looked_at_holds_up_no_other(
+    database: Database, error: Exception, longest: float
+) -> None:
+    driver = Driver(database)
+    bad = add_job(database, "bad").uid
+    good = [add_job(database, f"good-{number}").uid for number in range(3)]
+
+    def look(claim: Claim) -> None:
+        if claim.uid == str(bad):
+            raise error
+        driver.passes.run(claim)
+
+    pauses = []
+    with dispatching(make(database, look)):
+        for tries in range(1, 10):
+            wait_until(
+                lambda count=tries: work_row(database, bad, "failures") == count,  # type: ignore[misc]
+                what="the next try",
+            )
+            pauses.append(
+                float(
+                    work_row(
+                        database, bad, "extract(epoch from not_before - clock_timestamp())"
+                    )
+                )
+            )
+            hurry(database)
+        wait_until(
+            lambda: all(driver.job(uid).job.status.conditions for uid in good),
+            what="the others to be looked at",
+        )
+
+    assert pauses[0] <= 0.5
+    assert pauses[3] > 2
+    assert longest - 2 < max(pauses) <= longest
+
+
+def test_the_owner_is_told_when_a_job_was_tried_many_times(database: Database) -> None:
+    uid = add_job(database).uid
+
+    def look(_: Claim) -> None:
+        raise RuntimeError("a fault of ours")
+
+    def said() -> list[str]:
+        with database.transaction() as session:
+            return [event.reason for event in events.of_job(session, uid)]
+
+    with dispatching(make(database, look, requeues=3)):
+        for tries in range(1, 7):
+            wait_until(
+                lambda count=tries: work_row(database, uid, "failures") == count,  # type: ignore[misc]
+                what="the next try",
+            )
+            assert said() == ([] if tries < 3 else ["ControllerError"])
+            hurry(database)
+
+
+def test_a_job_that_vanished_while_it_failed_troubles_nobody(database: Database) -> None:
+    uid = add_job(database).uid
+    tries = Counter[str]()
+
+    def look(claim: Claim) -> None:
+        tries[claim.uid] += 1
+        with database.transaction() as session:
+            session.execute(text("delete from job"))
+        raise RuntimeError("a fault of ours")
+
+    with dispatching(make(database, look, requeues=1)):
+        wait_until(lambda: tries[str(uid)] == 1, what="the look")
+        other = add_job(database, "other").uid
+        wait_until(lambda: tries[str(other)] == 1, what="the other look")
+
+
+def test_on_the_way_out_passes_under_way_end_and_others_are_given_back(
+    database: Database,
+) -> None:
+    uids = [add_job(database, f"j{number}").uid for number in range(6)]
+    begun, go_on = threading.Semaphore(0), threading.Event()
+    looked_at: list[str] = []
+
+    def look(claim: Claim) -> None:
+        begun.release()
+        go_on.wait(10)
+        looked_at.append(claim.uid)
+        with database.transaction() as session:
+            work.release(session, claim)
+
+    stopping = dispatching(make(database, look, workers=2))
+    stopping.__enter__()
+    for _ in range(2):
+        assert begun.acquire(timeout=10)
+    wait_until(
+        lambda: all(work_row(database, uid, "claim_token") for uid in uids),
+        what="every job to be claimed",
+    )
+    leaving = threading.Thread(target=stopping.__exit__, args=(None, None, None))
+    leaving.start()
+    leaving.join(0.1)
+    assert leaving.is_alive(), "it waits for the passes"
+    go_on.set()
+    leaving.join(10)
+
+    assert not leaving.is_alive()
+    assert len(looked_at) == 2
+    assert due(database) == {str(uid) for uid in uids} - set(looked_at)
+    with database.transaction() as session:
+        claims = work.claim(session, [jobs.KIND], limit=10, lease=LEASE)
+    assert len(claims) == 4, "others may take them at once"
+
+
+def test_no_more_is_claimed_than_is_looked_at_soon(database: Database) -> None:
+    for number in range(20):
+        add_job(database, f"j{number}")
+    go_on = threading.Event()
+
+    def look(claim: Claim) -> None:
+        go_on.wait(10)
+        with database.transaction() as session:
+            work.release(session, claim)
+
+    def claimed() -> int:
+        with database.transaction() as session:
+            return int(
+                value(session, "select count(*) from work where claim_token is not null")
+            )
+
+    with dispatching(make(database, look, workers=2)):
+        wait_until(lambda: claimed() == 8, what="four for each worker to be claimed")
+        go_on.set()
+        wait_until(lambda: due(database) == set(), what="the rest to be looked at")
