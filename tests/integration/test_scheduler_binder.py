@@ -117,7 +117,7 @@ def test_a_bind_that_was_not_answered_is_sent_again_to_the_same_node(
     world: World, *, effect: bool
 ) -> None:
     world.server.on("POST", "/pods/a/binding", stall=1, effect=effect)
-    world.server.on("GET", "/pods/a", status=503, times=20)
+    world.server.on("GET", "/pods/a", status=503, times=4)
     world.binder.submit(world.records("a"))
 
     world.work()

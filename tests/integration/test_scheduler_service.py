@@ -35,7 +35,7 @@ def running(
 ) -> Iterator[Running]:
     url = postgres.make_database("scheduler_service", template="template")
     with stack(tmp_path_factory.mktemp("scheduler"), url, "--nodes=2") as made:
-        scheduler = made.scheduler().wait_ready().wait_to_lead()
+        scheduler = made.scheduler(HEKLA_SCHEDULER_LEASE_TTL="1s").wait_ready().wait_to_lead()
         yield Running(made, scheduler)
 
 
@@ -146,7 +146,7 @@ def test_an_event_from_before_a_bind_does_not_undo_it(running: Running) -> None:
     made = running.stack
     group = made.group("late", 2)
     wait_until(lambda: made.phase("late") == "Inqueue", what="the group to be let in")
-    made.delay_watches(1)
+    made.delay_watches(0.6)
     try:
         made.pods(group, 2, cpu="10")
         # Each change made before the bind is told of only after it.
