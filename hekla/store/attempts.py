@@ -41,7 +41,10 @@ _COUNTS = text("""
                 else phase end as state,
            count(*), count(*) filter (where gone_at is null) as present,
            coalesce(sum(restarts) filter (where outcome is null), 0) as restarts,
-           max(index) as highest
+           max(index) as highest,
+           count(*) filter (where outcome = 'Succeeded' and current and not superseded
+               and (gone_at is not null or group_uid is distinct from
+                    (select g.uid from pod_group g where g.job_uid = :job))) as unseen
       from attempt
      where job_uid = :job and (current or gone_at is null)
      group by 1, 2
@@ -63,6 +66,8 @@ class Counts(NamedTuple):
     """How often containers of a task's live pods were started again."""
     highest: Mapping[str, int]
     """The highest index of a task among those that are settled."""
+    unseen: Mapping[str, int]
+    """Successes whose pods the job's present group does not count."""
 
 
 def counts(session: Session, job: UUID) -> Counts:
@@ -70,14 +75,16 @@ def counts(session: Session, job: UUID) -> Counts:
     by_task: dict[str, dict[str, int]] = defaultdict(dict)
     restarts: dict[str, int] = defaultdict(int)
     highest: dict[str, int] = {}
+    unseen: dict[str, int] = defaultdict(int)
     present = 0
     for row in session.execute(_COUNTS, {"job": job}):
         by_task[row.task][row.state] = int(row[2])
         present += int(row.present)
         restarts[row.task] += int(row.restarts)
+        unseen[row.task] += int(row.unseen)
         if row.state not in UNSETTLED:
             highest[row.task] = max(highest.get(row.task, -1), row.highest)
-    return Counts(by_task, present, restarts, highest)
+    return Counts(by_task, present, restarts, highest, unseen)
 
 
 _MISSING = text("""

@@ -47,6 +47,7 @@ def read(session: Session, uid: UUID) -> tuple[StoredJob, Observed]:
         counts=task_counts(counts),
         present=counts.present,
         restarts=counts.restarts,
+        unseen=counts.unseen,
         ended=attempts.unhandled(session, uid, limit=SLICE),
         missing=(
             ()

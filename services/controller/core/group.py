@@ -12,18 +12,35 @@ from hekla.domain import names, resources
 from services.controller.core.tally import task_minimum
 
 
-def group_spec(job: Job) -> PodGroupSpec:
-    """The group's spec, by the job's."""
+def group_spec(job: Job, done: Mapping[str, int]) -> PodGroupSpec:
+    """The group's spec, by the job's.
+
+    ``done`` counts pods of each task that succeeded and that nobody can see in this group:
+    they are gone, or were of the job's group before it was suspended. What succeeded stays
+    so, and the gang is that much smaller.
+    """
     spec = job.spec
-    tasks = spec.tasks or []
+    tasks = [_without(task, done.get(task.name, 0)) for task in spec.tasks or []]
+    minimum = max(0, (spec.min_available or 0) - sum(done.values()))
     return PodGroupSpec(
-        min_member=spec.min_available or 0,
+        min_member=minimum,
         min_task_member={task.name: task_minimum(task) for task in tasks},
         queue=spec.queue,
         priority_class_name=spec.priority_class_name,
-        min_resources=min_resources(spec.min_available or 0, tasks),
+        min_resources=min_resources(minimum, tasks),
         network_topology=spec.network_topology,
         sub_group_policy=[_sub_group(task) for task in tasks if task.partition_policy] or None,
+    )
+
+
+def _without(task: TaskSpec, done: int) -> TaskSpec:
+    if not done:
+        return task
+    return task.model_copy(
+        update={
+            "replicas": max(0, task.replicas - done),
+            "min_available": max(0, task_minimum(task) - done),
+        }
     )
 
 

@@ -91,6 +91,8 @@ class Observed:
     """Pods that are there, or may be."""
     restarts: Mapping[str, int] = field(default_factory=dict)
     """How often containers of a task's live pods were started again."""
+    unseen: Mapping[str, int] = field(default_factory=dict)
+    """Successes of each task whose pods the job's present group does not count."""
     ended: Sequence[Ended] = ()
     """Outcomes that policies have not seen, oldest first."""
     missing: Sequence[Slot] = ()

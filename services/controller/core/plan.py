@@ -117,7 +117,7 @@ def _step(observed: Observed, reaction: Reaction, step: Step, now: datetime) -> 
         kills=kills,
         slots=observed.missing if ready else (),
         group=GroupStep.KEEP if needs else _group_step(observed, phase, whole=whole),
-        group_spec=group_spec(observed.job),
+        group_spec=group_spec(observed.job, {} if whole else observed.unseen),
         handled=reaction.handled,
         commands=reaction.commands,
         triggers=reaction.triggers,
