@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -85,6 +86,16 @@ def moving(progress: Progress) -> Iterator[None]:
 
     with repeating("moving", move, idle=timedelta(milliseconds=50)):
         yield
+
+
+def wait_for_renewal(fence: Fence) -> None:
+    """Wait until the fence comes down later than it would by now."""
+
+    def comes_down() -> float:
+        return time.monotonic() + fence.left()
+
+    before = comes_down()
+    wait_until(lambda: comes_down() > before + 0.05, what="a renewal")
 
 
 def test_one_of_two_leads_and_the_fence_is_up_for_it_alone(database: Database) -> None:
@@ -188,8 +199,7 @@ def test_the_lease_is_kept_while_the_scheduler_moves_and_lost_when_it_stops(
     before = held(database)
     with renewing(postgres_url, "first", candidate.fence, progress):
         with moving(progress):
-            deadline = candidate.fence.left()
-            wait_until(lambda: candidate.fence.left() > deadline, what="a first renewal")
+            wait_for_renewal(candidate.fence)
         wait_until(lambda: candidate.fence.left() == 0, what="the fence to come down")
     assert held(database).epoch == before.epoch
     wait_until(lambda: Candidate(database, "second").elected(), what="another to take it")
@@ -200,9 +210,8 @@ def test_a_lease_that_another_took_is_noticed_by_the_next_renewal(
 ) -> None:
     candidate, progress = Candidate(database, "first"), Progress()
     candidate.elected()
-    deadline = candidate.fence.left()
     with renewing(postgres_url, "first", candidate.fence, progress), moving(progress):
-        wait_until(lambda: candidate.fence.left() > deadline, what="a first renewal")
+        wait_for_renewal(candidate.fence)
         expire(database, 1)
         assert Candidate(database, "second").elected() is not None
         candidate.fence.extend(float("inf"))
