@@ -28,6 +28,7 @@ from tests.support.store import (
     running,
     sight,
     value,
+    wait_for_waiting,
 )
 
 
@@ -147,6 +148,19 @@ def test_a_job_is_remembered_as_it_was_at_its_removal(database: Database) -> Non
     assert gone.version == 3, "after the version that the deletion had"
     with pytest.raises(NotFoundError):
         retire(database, stale)
+
+
+def test_a_removal_waits_for_a_command_that_is_being_given(database: Database) -> None:
+    job = add_job(database)
+
+    with database.transaction() as session:
+        jobs.ask(session, job.uid, Command(0, JobAction.ABORT_JOB))
+        removing = threading.Thread(target=retire, args=(database, job))
+        removing.start()
+        wait_for_waiting(database)
+    removing.join()
+
+    assert [count(database, table) for table in ("job", "command", "job_history")] == [0, 0, 1]
 
 
 def test_a_removal_that_is_taken_back_leaves_everything(database: Database) -> None:

@@ -23,7 +23,7 @@ from hekla.store.hub import Hub, Item
 from tests.integration.store.test_store_feed import age_everything, open_elsewhere, turn
 from tests.support.feed_writers import KIND, Writers, load
 from tests.support.objects import make_queue
-from tests.support.store import add_group, add_job
+from tests.support.store import add_group, add_job, wait_for_waiting
 from tests.support.waiting import wait_until
 
 PATIENCE_SECONDS = 15.0
@@ -329,6 +329,38 @@ def test_a_hub_that_slept_while_the_ring_turned_has_everybody_list_again(
         writers.add("new")
         assert hub.read_once()
         assert told(again.take()) == [("ADDED", 1)]
+
+
+@pytest.mark.parametrize("who", ["the hub", "a watcher that catches up"])
+def test_a_ring_that_turns_during_a_read_leaves_no_gap_unnoticed(
+    database: Database, who: str
+) -> None:
+    """The snapshot of the read is older than the turn, what it looks at is not."""
+    hub = Hub(database, {KIND: load}, long_pause=timedelta(0))
+    hub.read_once()
+    with closing(Watch(hub)) as watch:
+        watch.bookmark()
+    Writers(database, objects=0, seed=0).add("lost")
+    age_everything(database)
+    caught: list[Exception] = []
+
+    def read() -> None:
+        try:
+            if who == "the hub":
+                hub.read_once()
+            else:
+                Watch(hub, watch.cursor).take()
+        except CursorExpiredError as error:
+            caught.append(error)
+
+    with database.transaction() as turning:
+        assert feed.turn(turning)
+        reader = threading.Thread(target=read)
+        reader.start()
+        wait_for_waiting(database)
+    reader.join()
+
+    assert len(caught) == 1
 
 
 def test_a_new_incarnation_has_everybody_list_again(database: Database, hub: Hub) -> None:

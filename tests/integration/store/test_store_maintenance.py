@@ -197,6 +197,18 @@ def test_replicas_that_maintain_together_do_each_thing_once(own: Database) -> No
     assert sorted(name for one in done for name in one.made) == sorted(MONTHS)
 
 
+def test_what_another_replica_is_at_is_left_to_it(own: Database) -> None:
+    fill(own)
+
+    with own.transaction() as session:
+        for step in range(1, 9):
+            key = {"key": maintenance.FIRST_KEY + step}
+            session.execute(text("select pg_advisory_xact_lock(:key)"), key)
+        assert maintain_once(own, NOW) == NOTHING
+
+    assert maintain_once(own, NOW).turned
+
+
 def test_a_step_that_cannot_be_done_now_leaves_the_others_theirs(own: Database) -> None:
     fill(own)
     with own.transaction() as session:

@@ -85,9 +85,9 @@ def test_each_sight_of_a_pod_has_its_outcome(database: Database) -> None:
     rows = plan(database, job, *[("t", index) for index in range(len(SIGHTS))])
     confirm(database, *rows)
     rows = rows_of_order(database, job.uid)
-    for index, one in enumerate(SIGHTS):
-        if one.doomed:
-            doom_one(database, rows[index])
+    with database.transaction() as session:
+        for row, one in zip(rows, SIGHTS, strict=True):
+            session.get_one(AttemptRow, row.uid).doomed = "Test" if one.doomed else None
 
     observe(
         database,
@@ -114,11 +114,6 @@ def test_each_sight_of_a_pod_has_its_outcome(database: Database) -> None:
 
 def rows_of_order(database: Database, job: UUID) -> list[AttemptRow]:
     return sorted(rows_of(database, job), key=lambda row: row.index)
-
-
-def doom_one(database: Database, row: AttemptRow) -> None:
-    with database.transaction() as session:
-        session.get_one(AttemptRow, row.uid).doomed = "Test"
 
 
 def test_all_that_was_seen_of_a_pod_is_written(database: Database) -> None:
