@@ -21,6 +21,7 @@ from sqlalchemy import text
 from hekla.api.convert import to_message
 from hekla.api.job import Job
 from hekla.api.pod_group import PodGroupCondition, PodGroupStatus
+from hekla.domain.errors import NotFoundError
 from hekla.domain.phases import JobAction, JobPhase, PodGroupPhase
 from hekla.domain.trigger import Command
 from hekla.kube.client import KubeClient
@@ -141,7 +142,7 @@ def scene(
         pause = timedelta(milliseconds=100)
         running.enter_context(repeating("feed", hub.read_once, idle=pause, wake=changed))
         queue_calls = QueueCalls(database, admission, QueueCounts(database))
-        logs = PodLogs(database, kube or cast("KubeClient", PodApi()))
+        logs = PodLogs(database, kube or cast("KubeClient", Pods()))
 
         def register(server: grpc.Server) -> None:
             job_service_pb2_grpc.add_JobServiceServicer_to_server(
@@ -203,6 +204,19 @@ def refused(code: grpc.StatusCode, *words: str) -> Iterator[None]:
         assert word in (call.details() or "")
 
 
+class NoLog:
+    """The log of a pod that is not there, as the client gives it."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def __iter__(self) -> Iterator[bytes]:
+        raise NotFoundError(self._why)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
 class Pods(PodApi):
     """Pods in memory, where some creates are refused."""
 
@@ -214,6 +228,10 @@ class Pods(PodApi):
         """Called when a pod is asked to go."""
         self.deletes = 0
         """How often one was."""
+
+    def logs(self, namespace: str, name: str, *_: Any, **__: Any) -> NoLog:
+        """No pod here prints anything."""
+        return NoLog(f"pod {namespace}/{name} has no log")
 
     def _create(self, pod: Pod) -> Reply:
         return self.refuse(pod) or super()._create(pod)
