@@ -16,7 +16,6 @@ from typing import Any, Final
 from hekla import failpoint
 from hekla.kube.session import RequestError
 
-NAME: Final = "kube.post-late"
 LATE: Final = 2.0  # seconds after which a create lands if the failpoint does not say
 _NOTICED: Final = 0.1  # seconds after which a pass counts as a sleep
 _SLEEPERS: Final = 256
@@ -38,7 +37,7 @@ class Late:
         """Whether the create is held back; then ``send`` is called later, for nobody."""
         if self._threads is None:
             try:
-                failpoint.hit(NAME)
+                failpoint.hit("kube.post-late")
             except failpoint.FailpointError:
                 self._hold(asyncio.sleep(LATE), send)
                 return True
@@ -66,7 +65,7 @@ class Late:
 
 def _passed() -> bool:
     try:
-        failpoint.hit(NAME)
+        failpoint.hit("kube.post-late")
     except failpoint.FailpointError:
         return False
     return True
