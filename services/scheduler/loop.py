@@ -41,6 +41,8 @@ from services.scheduler.telling import Conditions, Reports
 
 IDLE: Final = 0.5
 """Seconds between signs of life when nothing happens."""
+POLL: Final = 0.05
+"""Seconds between looks at what holds a leader back from deciding."""
 FIRST_BACKOFF: Final = timedelta(milliseconds=200)
 LONGEST_BACKOFF: Final = timedelta(seconds=30)
 
@@ -144,13 +146,22 @@ class Scheduler:
 
     def _wait(self) -> None:
         """Wait for events or the next session, then a little for more of them."""
-        now = time.monotonic()
-        until = self._due
-        if self._given_up:
-            until = min(until, self._given_up[0][0])
-        first = self._inbox.wait(max(0.0, min(until - now, IDLE)))
+        first = self._inbox.wait(max(0.0, self._wake_at() - time.monotonic()))
         if first is not None:
             time.sleep(max(0.0, first + self._window - time.monotonic()))
+
+    def _wake_at(self) -> float:
+        """When there is something to do, or to look at again, without any event."""
+        now = time.monotonic()
+        wake_at = now + IDLE
+        if self._given_up:
+            wake_at = min(wake_at, self._given_up[0][0])
+        if self.term is None or self._retiring:
+            return wake_at
+        if not self.term.confirmed or self._stale() is not None:
+            return min(wake_at, now + POLL)
+        due = now if self._changed else self._due
+        return min(wake_at, max(due, self.term.begins_at))
 
     # Events.
 

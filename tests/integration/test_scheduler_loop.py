@@ -253,3 +253,18 @@ def test_a_fault_in_a_session_costs_the_term_and_bends_nothing(world: World) -> 
         leases.release(session, LEASE, epoch=1)
     world.elect()
     world.wait_bound("p")
+
+
+def test_who_cannot_decide_does_not_keep_the_processor_busy(world: World) -> None:
+    def seconds_of_a_step() -> float:
+        began = time.monotonic()
+        world.scheduler.step()
+        return time.monotonic() - began
+
+    world.step()
+    assert seconds_of_a_step() >= 0.4, "it stands by"
+
+    world.stale = "the controller is away"
+    world.elect()
+    world.step()
+    assert seconds_of_a_step() >= 0.04, "it leads, but must wait"
