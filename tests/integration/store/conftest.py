@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import text
 
 from hekla.local.postgres import EmbeddedPostgres
+from hekla.store import history
 from hekla.store.database import Database
 
 FILLED = [
@@ -26,7 +28,7 @@ def _used(postgres: EmbeddedPostgres) -> Iterator[Database]:
 
 @pytest.fixture
 def own(postgres_url: str) -> Iterator[Database]:
-    """A database of this test's own, whose tables it may change."""
+    """A database of this test's own, which may be copied or change hands."""
     database = Database(postgres_url)
     yield database
     database.close()
@@ -38,6 +40,7 @@ def database(_used: Database) -> Database:
     with _used.transaction() as session:
         for table in FILLED:
             session.execute(text(f"delete from {table}"))
+        history.drop_partitions(session, datetime(2999, 1, 1, tzinfo=UTC))
         session.execute(
             text(
                 "update store set incarnation = gen_random_uuid(), system = '',"

@@ -338,6 +338,30 @@ def test_a_doomed_pod_is_to_be_deleted_until_it_is_seen_going(database: Database
     assert to_delete() == []
 
 
+def test_a_pod_that_was_asked_to_go_is_not_asked_again(database: Database) -> None:
+    job = add_job(database)
+    [row] = running(database, job, ("t", 0))
+    doom(database, job)
+
+    with database.transaction() as session:
+        attempts.leaving(session, [row.uid])
+        attempts.leaving(session, [])
+        assert attempts.to_delete(session, job.uid, limit=9) == []
+    assert states(database, job) == {"t": {"Terminating": 1}}
+    still = sight(row, phase="Running", resource_version=9)
+    assert not after(database, still).terminating, "Kubernetes has the last word"
+
+
+def test_the_highest_index_of_each_task_that_needs_no_pod_is_known(database: Database) -> None:
+    job = add_job(database)
+    assert counts(database, job).highest == {}
+    rows = running(database, job, *[("t", index) for index in range(4)], ("u", 0))
+    after(database, sight(rows[2], **SUCCEEDED))
+    after(database, sight(rows[3], **EVICTED))
+
+    assert counts(database, job).highest == {"t": 2, "u": 0}
+
+
 def test_a_pod_once_confirmed_is_not_confirmed_as_another(database: Database) -> None:
     job = add_job(database)
     [row] = confirm(database, *plan(database, job, ("t", 0)))

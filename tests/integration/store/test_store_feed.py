@@ -217,7 +217,7 @@ def test_a_cursor_from_the_future_of_a_store_that_was_set_back_is_refused(
 
 
 @settings(
-    max_examples=50,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

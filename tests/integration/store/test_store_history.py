@@ -210,39 +210,39 @@ def test_attempts_of_a_removed_job_are_paged(database: Database) -> None:
 
 
 def test_months_get_partitions_of_their_own_and_what_lay_elsewhere_moves_there(
-    own: Database,
+    database: Database,
 ) -> None:
-    job = add_job(own)
-    plan(own, job, ("t", 0))
-    retire(own, job)
-    assert count(own, "job_history_default") == 1
+    job = add_job(database)
+    plan(database, job, ("t", 0))
+    retire(database, job)
+    assert count(database, "job_history_default") == 1
     today = datetime.now(UTC)
 
-    with own.transaction() as session:
+    with database.transaction() as session:
         made = history.make_partitions(session, today)
-    with own.transaction() as session:
+    with database.transaction() as session:
         assert history.make_partitions(session, today) == []
 
     assert len(made) == 4
     assert f"job_history_{today:%Y_%m}" in made
-    assert count(own, "job_history_default") == 0
-    assert count(own, f"attempt_history_{today:%Y_%m}") == 1
-    with own.transaction() as session:
+    assert count(database, "job_history_default") == 0
+    assert count(database, f"attempt_history_{today:%Y_%m}") == 1
+    with database.transaction() as session:
         assert history.job(session, uid=job.uid).metadata.name == "j"
         indexes = "select count(*) from pg_indexes where tablename = :name"
         mine = value(session, indexes, {"name": f"job_history_{today:%Y_%m}"})
         assert mine == value(session, indexes, {"name": "job_history_default"})
-    retire(own, add_job(own, "another"))
-    assert count(own, f"job_history_{today:%Y_%m}") == 2
+    retire(database, add_job(database, "another"))
+    assert count(database, f"job_history_{today:%Y_%m}") == 2
 
 
-def test_months_that_nobody_made_a_partition_for_get_one_afterwards(own: Database) -> None:
-    job = add_job(own)
-    retire(own, job)
-    with own.transaction() as session:
+def test_months_that_nobody_made_a_partition_for_get_one_afterwards(database: Database) -> None:
+    job = add_job(database)
+    retire(database, job)
+    with database.transaction() as session:
         session.execute(text("update job_history set removed_at = '2025-12-31 23:59:59.9+00'"))
 
-    with own.transaction() as session:
+    with database.transaction() as session:
         made = history.make_partitions(session, datetime(2026, 2, 10, tzinfo=UTC))
 
     assert [name for name in made if name.startswith("job")] == [
@@ -250,44 +250,44 @@ def test_months_that_nobody_made_a_partition_for_get_one_afterwards(own: Databas
         "job_history_2026_02",
         "job_history_2026_03",
     ]
-    assert count(own, "job_history_2025_12") == 1
+    assert count(database, "job_history_2025_12") == 1
 
 
-def test_a_month_is_dropped_once_all_of_it_is_old_enough(own: Database) -> None:
+def test_a_month_is_dropped_once_all_of_it_is_old_enough(database: Database) -> None:
     january = datetime(2026, 1, 15, tzinfo=UTC)
-    with own.transaction() as session:
+    with database.transaction() as session:
         history.make_partitions(session, january)
-    job = add_job(own)
-    retire(own, job)
-    with own.transaction() as session:
+    job = add_job(database)
+    retire(database, job)
+    with database.transaction() as session:
         session.execute(text("update job_history set removed_at = '2026-01-31 23:00+00'"))
 
-    with own.transaction() as session:
+    with database.transaction() as session:
         end = datetime(2026, 2, 1, tzinfo=UTC)
         assert history.drop_partitions(session, end - timedelta(microseconds=1)) == []
         dropped = history.drop_partitions(session, end)
 
     assert dropped == ["job_history_2026_01", "attempt_history_2026_01"]
-    with own.transaction() as session, pytest.raises(NotFoundError):
+    with database.transaction() as session, pytest.raises(NotFoundError):
         history.job(session, uid=job.uid)
-    assert count(own, "job_history_2026_02") == 0
-    with own.transaction() as session:
+    assert count(database, "job_history_2026_02") == 0
+    with database.transaction() as session:
         history.drop_partitions(session, datetime(2099, 1, 1, tzinfo=UTC))
-    assert count(own, "job_history_default") == 0, "the default is never dropped"
+    assert count(database, "job_history_default") == 0, "the default is never dropped"
 
 
-def test_partitions_are_not_waited_for_while_removals_are_under_way(own: Database) -> None:
-    job = add_job(own)
+def test_partitions_are_not_waited_for_while_removals_are_under_way(database: Database) -> None:
+    job = add_job(database)
     failed: list[Exception] = []
 
     def maintain() -> None:
         try:
-            with own.transaction() as session:
+            with database.transaction() as session:
                 history.make_partitions(session, datetime.now(UTC))
         except UnavailableError as error:
             failed.append(error)
 
-    with own.transaction() as session:
+    with database.transaction() as session:
         history.retire(session, job)
         maintaining = threading.Thread(target=maintain)
         maintaining.start()

@@ -121,7 +121,7 @@ def test_a_name_is_taken_until_its_job_is_removed(database: Database) -> None:
 
 
 @settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -107,17 +107,17 @@ def test_of_services_that_start_together_one_settles(database: Database) -> None
     assert sorted(settled) == [False] * 4 + [True]
 
 
-def test_what_is_due_is_done_once(own: Database) -> None:
-    fill(own)
+def test_what_is_due_is_done_once(database: Database) -> None:
+    fill(database)
 
-    done = maintain_once(own, NOW)
+    done = maintain_once(database, NOW)
 
     assert done == replace(NOTHING, turned=True, made=MONTHS, requests=2, binds=1)
     assert done
-    again = maintain_once(own, NOW)
+    again = maintain_once(database, NOW)
     assert again == NOTHING
     assert not again
-    with own.transaction() as session:
+    with database.transaction() as session:
         assert value(session, "select count(*) from request") == 1
         assert value(session, "select count(*) from bind") == 1
         assert value(session, "select count(*) from change") == 0
@@ -141,11 +141,11 @@ def fill(database: Database) -> None:
     age_everything(database)
 
 
-def test_a_restored_store_is_found_while_services_run(own: Database) -> None:
-    maintain_once(own, NOW)
-    forge(own, "another")
+def test_a_restored_store_is_found_while_services_run(database: Database) -> None:
+    maintain_once(database, NOW)
+    forge(database, "another")
 
-    assert maintain_once(own, NOW) == replace(NOTHING, restored=True)
+    assert maintain_once(database, NOW) == replace(NOTHING, restored=True)
 
 
 @pytest.mark.parametrize(
@@ -157,30 +157,30 @@ def test_a_restored_store_is_found_while_services_run(own: Database) -> None:
     ],
 )
 def test_history_is_kept_as_long_as_it_is_to_be(
-    own: Database, kept: timedelta | None, dropped: int
+    database: Database, kept: timedelta | None, dropped: int
 ) -> None:
-    maintain_once(own, NOW)
-    job = add_job(own)
-    with own.transaction() as session:
+    maintain_once(database, NOW)
+    job = add_job(database)
+    with database.transaction() as session:
         history.retire(session, job)
         session.execute(text("update job_history set removed_at = '2026-03-10 12:00+00'"))
 
-    done = maintain_once(own, datetime(2026, 4, 10, tzinfo=UTC), history_kept=kept)
+    done = maintain_once(database, datetime(2026, 4, 10, tzinfo=UTC), history_kept=kept)
 
     assert len(done.dropped) == dropped
     assert len(done.made) == 2, "May"
-    with own.transaction() as session:
+    with database.transaction() as session:
         assert value(session, "select count(*) from job_history") == (0 if dropped else 1)
 
 
-def test_replicas_that_maintain_together_do_each_thing_once(own: Database) -> None:
-    fill(own)
+def test_replicas_that_maintain_together_do_each_thing_once(database: Database) -> None:
+    fill(database)
     done: list[maintenance.Maintained] = []
     failed: list[Exception] = []
 
     def maintain() -> None:
         try:
-            done.append(maintain_once(own, NOW))
+            done.append(maintain_once(database, NOW))
         except Exception as error:
             failed.append(error)
 
@@ -197,30 +197,30 @@ def test_replicas_that_maintain_together_do_each_thing_once(own: Database) -> No
     assert sorted(name for one in done for name in one.made) == sorted(MONTHS)
 
 
-def test_what_another_replica_is_at_is_left_to_it(own: Database) -> None:
-    fill(own)
+def test_what_another_replica_is_at_is_left_to_it(database: Database) -> None:
+    fill(database)
 
-    with own.transaction() as session:
+    with database.transaction() as session:
         for step in range(1, 9):
             key = {"key": maintenance.FIRST_KEY + step}
             session.execute(text("select pg_advisory_xact_lock(:key)"), key)
-        assert maintain_once(own, NOW) == NOTHING
+        assert maintain_once(database, NOW) == NOTHING
 
-    assert maintain_once(own, NOW).turned
+    assert maintain_once(database, NOW).turned
 
 
-def test_a_step_that_cannot_be_done_now_leaves_the_others_theirs(own: Database) -> None:
-    fill(own)
-    with own.transaction() as session:
+def test_a_step_that_cannot_be_done_now_leaves_the_others_theirs(database: Database) -> None:
+    fill(database)
+    with database.transaction() as session:
         session.execute(text("select count(*) from change"))  # a reader that does not end
 
-        done = maintain_once(own, NOW)
+        done = maintain_once(database, NOW)
 
     assert done == replace(NOTHING, made=MONTHS, requests=2, binds=1)
-    assert maintain_once(own, NOW).turned
+    assert maintain_once(database, NOW).turned
 
 
-def test_postgres_that_is_away_is_told(own: Database) -> None:
+def test_postgres_that_is_away_is_told(database: Database) -> None:
     away = Database("postgresql://hekla@/none?host=/nonexistent", pool_timeout=0.1)
 
     with pytest.raises(UnavailableError):

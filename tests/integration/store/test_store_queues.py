@@ -85,6 +85,22 @@ def test_queues_are_paged_by_name(database: Database) -> None:
     assert len(everything) == 4
 
 
+def test_queues_are_found_by_their_state(database: Database) -> None:
+    for name in ("b", "a", "c"):
+        add_queue(database, name)
+    with database.transaction() as session:
+        queues.change(session, "b", state=QueueState.CLOSING)
+        queues.change(session, "a", state=QueueState.CLOSING)
+
+    def names(state: QueueState) -> list[str]:
+        with database.transaction() as session:
+            return [one.metadata.name for one in queues.in_state(session, state)]
+
+    assert names(QueueState.CLOSING) == ["a", "b"]
+    assert names(QueueState.OPEN) == ["c"]
+    assert names(QueueState.CLOSED) == []
+
+
 def test_a_change_of_a_queue_is_told_once(database: Database) -> None:
     add_queue(database, "q")
     cursor = here(database)

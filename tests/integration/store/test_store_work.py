@@ -160,6 +160,15 @@ def test_a_claim_that_expired_and_nobody_took_still_counts(database: Database) -
     assert claim(database) == []
 
 
+def test_who_holds_a_claim_is_told_the_time_it_counts_by(database: Database) -> None:
+    wake(database)
+    [claimed] = claim(database)
+
+    with database.transaction() as session:
+        before = now(session)
+        assert before <= work.hold(session, claimed) <= now(session)
+
+
 def test_a_renewed_claim_is_not_taken(database: Database) -> None:
     wake(database)
     [claimed] = claim(database, lease=EXPIRED)
