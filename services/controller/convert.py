@@ -160,7 +160,7 @@ def token_to_name(token: str) -> str:
 
 
 def _from_token(token: str) -> str:
-    return base64.urlsafe_b64decode(token).decode()
+    return base64.b64decode(token, altchars=b"-_", validate=True).decode()
 
 
 def _not_a_token() -> InvalidError:

@@ -152,7 +152,7 @@ class JobServicer(stubs.JobServiceServicer):
         wanted = logs.Wanted(
             namespace=convert.path_part(request.namespace, "namespace") or "default",
             job=convert.text(request.job, "job"),
-            task=request.task,
+            task=convert.text(request.task, "task"),
             index=request.index if request.HasField("index") else None,
             pod=convert.path_part(request.pod, "pod"),
             container=convert.path_part(request.container, "container"),

@@ -145,6 +145,39 @@ def test_any_request_has_a_clear_answer(prey: Prey, service: str, method: str) -
     prey.driver.look(prey.job.metadata.uid)
 
 
+FILLED: Final = {"action": "AbortJob", "job": "j", "pod": "j-t-0"}
+NAMES: Final = {"JobService": "j", "QueueService": "default", "PodGroupService": "g"}
+
+
+def texts_of(cls: type[Message]) -> list[str]:
+    """Fields of a request that hold texts."""
+    return [
+        field.name
+        for field in cls.DESCRIPTOR.fields
+        if field.cpp_type == field.CPPTYPE_STRING and not field.is_repeated
+    ]
+
+
+@pytest.mark.parametrize(("service", "method"), METHODS, ids=[name for _, name in METHODS])
+def test_a_text_that_cannot_be_stored_is_told_of_as_such(
+    prey: Prey, service: str, method: str
+) -> None:
+    request_of = getattr(SERVICES[service], f"{method}Request")
+    for field in texts_of(request_of):
+        request = request_of()
+        for other in texts_of(request_of):
+            setattr(request, other, FILLED.get(other, ""))
+        if "name" in texts_of(request_of):
+            request.name = NAMES[service]
+        setattr(request, field, f"{getattr(request, field)}\0")
+
+        code, said, _ = ask(prey.served, service, method, request)
+
+        filtered = method.startswith("Watch") and field != "cursor"
+        expected = {Code.OK} if filtered else {Code.INVALID_ARGUMENT, Code.OUT_OF_RANGE}
+        assert code in expected | {Code.UNIMPLEMENTED}, (field, said)
+
+
 def a_rich_job() -> job_pb2.Job:
     return message(
         make_job(
