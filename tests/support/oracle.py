@@ -184,7 +184,8 @@ class Oracle:
         placed = (
             self.one_by_one([pod for kind in by_task for pod in kind])
             or self.one_by_one([pod for kind in by_size for pod in kind])
-            or self.any_way([pod for kind in by_task for pod in kind], set())
+            # Pods of one kind have no better order: what fits, the first try has found.
+            or (len(kinds) > 1 and self.any_way([it for kind in by_task for it in kind], set()))
         )
         if not placed:
             if kept:

@@ -66,6 +66,35 @@ def test_c60_a_gang_of_four_classes_fills_its_nodes_to_the_last_core() -> None:
     assert all(used[name] <= cpu for name, cpu in (("a", 31), ("b", 29), ("c", 28)))
 
 
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        pytest.param(0, "", id="found where both orders fail"),
+        pytest.param(6, "no placement found, too large to search", id="beyond the bound"),
+    ],
+)
+def test_c60_larger_gangs_are_searched_within_a_bound(others: int, message: str) -> None:
+    cluster = cluster_with(node("a", 16, more={"x": 99}), node("b", 10, more={"x": 99}))
+    requests = {f"t{at}": (1, {"cpu": cpu}) for at, cpu in enumerate((9, 7, 6, 4))}
+    more = {f"other{at}": (2, {"x": at + 1}) for at in range(others)}
+    add_gang(cluster, "g", requests | more)
+
+    decisions = decide(cluster)
+
+    assert len(decisions.binds) == (0 if others else 4)
+    assert decisions.waiting.get("g-uid", "").startswith(message)
+
+
+def test_c60_what_is_proven_impossible_is_said_to_be() -> None:
+    cluster = cluster_with(node("a", 16), node("b", 10))
+    requests = {f"t{at}": (1, {"cpu": cpu}) for at, cpu in enumerate((9, 8, 5, 4))}
+    add_gang(cluster, "g", requests)
+
+    waiting = decide(cluster).waiting["g-uid"]
+
+    assert waiting.startswith("its pods fit one by one, but not all of them together; ")
+
+
 def test_c62_what_no_node_can_ever_take_reserves_nothing() -> None:
     queues = (Queue("default", capability=limits({GPU: 2})),)
     cluster = cluster_with(

@@ -14,7 +14,16 @@ from hypothesis import given, settings, strategies as st
 
 from hekla.domain.phases import PodPhase
 from services.scheduler.core.cluster import Cluster
-from services.scheduler.core.objects import EPOCH, Bind, Node, Pod, PodSpec, amounts, limits
+from services.scheduler.core.objects import (
+    EPOCH,
+    Bind,
+    Node,
+    Pod,
+    PodSpec,
+    PriorityClass,
+    amounts,
+    limits,
+)
 from services.scheduler.core.session import Session
 from services.scheduler.core.status import Status
 from tests.support.oracle import Oracle, Rules, World, request
@@ -63,6 +72,7 @@ class Model:
             self.change_group,
             self.remove_group,
             self.change_queue,
+            self.change_priority_class,
         ]
         self.random.choice(events)()
 
@@ -196,6 +206,12 @@ class Model:
         queue = replace(self.world.queues[at], capability=capability)
         self.world.queues[at] = queue
         self.cluster.upsert_queue(queue)
+
+    def change_priority_class(self) -> None:
+        changed = PriorityClass("high", self.random.randint(0, 20))
+        classes = [it for it in self.world.priority_classes if it.name != changed.name]
+        self.world.priority_classes = [*classes, changed]
+        self.cluster.upsert_priority_class(changed)
 
     # Sessions.
 

@@ -130,6 +130,37 @@ def test_pods_beyond_the_minimum_are_shared_out_among_queues_as_the_oracle_does(
     assert pairs(decide(world, Rules(), random)) == Oracle(world, Rules()).run()
 
 
+@given(seed=SEEDS)
+@settings(max_examples=15, deadline=None)
+def test_large_gangs_go_where_the_oracle_puts_them(seed: int) -> None:
+    random = Random(seed)
+    world = World(queues=[Queue("q")])
+    for at in range(random.randint(8, 25)):
+        cpu = random.choice([8, 16, 32])
+        amounts = {"cpu": cpu, "memory": cpu * random.choice([1, 2]), "pods": 30}
+        world.nodes.append(Node(f"n{at:02d}", amounts))
+        spec = PodSpec.of({"cpu": random.randint(1, cpu // 2), "memory": 1})
+        world.pods.append(Pod(f"f{at}", "x", f"f{at}", spec, node=f"n{at:02d}", ours=False))
+    for at in range(3):
+        uid = f"g{at}"
+        pods, kinds = random.randint(20, 60), random.randint(1, 3)
+        # The oracle tries every arrangement of several kinds: only few of those, then.
+        least = random.choice([pods, pods // 2]) if kinds == 1 else random.randint(0, 3)
+        world.groups.append(
+            Group(uid, "ns", uid, queue="q", min_member=least, phase=PodGroupPhase.INQUEUE)
+        )
+        specs = [
+            PodSpec.of({"cpu": random.randint(1, 3), "memory": random.randint(0, 4)})
+            for _ in range(kinds)
+        ]
+        for index in range(pods):
+            name = f"{uid}-{index:02d}"
+            spec = random.choice(specs)
+            world.pods.append(Pod(name, "ns", name, spec, group=uid, index=index))
+
+    assert pairs(decide(world, Rules(), random)) == Oracle(world, Rules()).run()
+
+
 def test_a_task_of_5000_replicas_is_one_class() -> None:
     """Names, indices, ages and labels differ; nothing that is enabled reads them."""
     world = World(nodes=[Node("n", {"cpu": 10**7, "pods": 10**4})], queues=[Queue("default")])

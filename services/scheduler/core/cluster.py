@@ -36,6 +36,8 @@ class Cluster:
         """Groups that a session has to look at, by uid: not let in, or with pods to place."""
         self.changed: dict[str, GroupState] = {}
         """Groups whose status may have changed since a session last told of it, by uid."""
+        self.settled_at = -1
+        """``room`` when a session last left nothing to decide; -1: something was left."""
         self.reword: dict[str, GroupState] = {}
         """Groups of which only the wording changed; told at ``reword_at``."""
         self.reword_at: datetime | None = None
@@ -397,6 +399,7 @@ class Cluster:
             klass.priority = self._pod_priority(klass)
         for group in self.groups.values():
             group.priority = self._priority(group.group.priority_class)
+        self.occupancy.room += 1
 
 
 def _group_of(pod: Pod) -> tuple[str, str, str, int, str, bool]:

@@ -53,14 +53,16 @@ class Session:
         cluster.adopt(self.framework)
         cluster.nodes.trim_journal()
         self._let_go_of_old_holds()
-        if cluster.waiting:
+        if cluster.waiting and (cluster.changed or cluster.settled_at != cluster.room):
             cluster.queues.add_up(cluster.nodes.columns)
             self.framework.opened(cluster)
             for action in self.framework.actions:
                 action.run(self)
         reporter = Reporter(cluster, self.framework, self.now, self.uid)
         reporter.report(self.decisions, self.guarded)
-        return replace(self.decisions, again_in=self._again_in(reporter))
+        again_in = self._again_in(reporter)
+        cluster.settled_at = cluster.room if again_in != timedelta() else -1
+        return replace(self.decisions, again_in=again_in)
 
     def line(self, groups: Sequence[GroupState]) -> Line:
         """``groups`` in line to be served."""
