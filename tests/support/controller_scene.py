@@ -29,10 +29,11 @@ from hekla.kube.requests import Deletion, Reply
 from hekla.lifecycle import repeating
 from hekla.rpc.channel import connect
 from hekla.rpc.server import serving
-from hekla.store import jobs, leases, pod_groups, queues, work
+from hekla.store import jobs, leases, pod_groups, queues
 from hekla.store.database import Database
 from hekla.store.hub import Hub
 from hekla.store.jobs import StoredJob
+from hekla.store.work import Claim
 from hekla.v1 import (
     admission_service_pb2_grpc,
     job_pb2,
@@ -242,6 +243,17 @@ class Pods(PodApi):
         return super()._delete(deletion)
 
 
+_CLAIM_NOW: Final = text("""
+    insert into work (kind, uid, due_at, claim_token, claimed_until)
+    select :kind, uid, clock_timestamp(), gen_random_uuid(), clock_timestamp() + :lease
+      from unnest(cast(:uids as text[])) as uid
+    on conflict (kind, uid) do update
+       set claim_token = excluded.claim_token, claimed_until = excluded.claimed_until,
+           due_at = excluded.due_at, not_before = null, urgent = false
+    returning kind, uid, claim_token, wake_seq, failures
+""")
+
+
 class Driver:
     """Makes passes when a test says so, and lets pods live."""
 
@@ -254,16 +266,9 @@ class Driver:
 
     def look(self, *uids: UUID | str) -> list[Outcome]:
         """One pass over each job, now, whatever it waits for."""
-        wanted = [str(uid) for uid in uids]
         with self.database.transaction() as session:
-            session.execute(
-                text("delete from work where not uid = any(:uids)"), {"uids": wanted}
-            )
-            work.wake(session, jobs.KIND, *wanted, urgent=True)
-            session.execute(
-                text("update work set due_at = clock_timestamp(), claimed_until = null")
-            )
-            claims = work.claim(session, [jobs.KIND], limit=len(wanted), lease=LEASE)
+            values = {"kind": jobs.KIND, "uids": [str(uid) for uid in uids], "lease": LEASE}
+            claims = [Claim(*row) for row in session.execute(_CLAIM_NOW, values)]
         return [self.passes.run(claim) for claim in claims]
 
     def admit(self, uid: UUID | str, phase: PodGroupPhase = PodGroupPhase.INQUEUE) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import text
 
 from hekla.local.postgres import EmbeddedPostgres
 from hekla.store import queues
@@ -32,14 +31,27 @@ def _serving(_used: Database) -> Iterator[Scene]:
         yield served
 
 
+def empty(database: Database) -> None:
+    """Leave nothing but the queues root and default."""
+    with database.transaction() as session:
+        session.connection().exec_driver_sql(
+            ";".join(f"delete from {table}" for table in FILLED)
+        )
+        queues.make_well_known(session)
+
+
 @pytest.fixture
 def database(_used: Database) -> Database:
     """A database with the queues root and default and nothing else, which nobody else uses."""
-    with _used.transaction() as session:
-        for table in FILLED:
-            session.execute(text(f"delete from {table}"))
-        queues.make_well_known(session)
+    empty(_used)
     return _used
+
+
+@pytest.fixture(scope="module")
+def emptied(_serving: Scene, _used: Database) -> Scene:
+    """A controller whose database is emptied once, for a module that needs no more."""
+    empty(_used)
+    return _serving
 
 
 @pytest.fixture
