@@ -10,9 +10,11 @@ The shell feeds events into one persistent ``cluster.Cluster`` and asks for deci
     cluster.assume(pod_uid, node)        a bind recorded elsewhere that no event has confirmed
     cluster.forget(pod_uid)              a bind that failed, or was never sent
     cluster.follow()                     leadership lost: believe nothing but events again
+    cluster.adopt(framework)             new configuration; a session does it by itself
 
     decisions = session.Session(cluster, framework, now, uid=…).run()
 
 Every pod in ``decisions.binds`` is assumed on its node when ``run`` returns; who does not
-carry a bind out calls ``forget``. All of it runs on one thread.
+carry a bind out calls ``forget``. ``decisions.again_in`` says when another session may
+decide more though nothing happens until then. All of it runs on one thread.
 """

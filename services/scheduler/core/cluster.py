@@ -15,6 +15,7 @@ from services.scheduler.core.classes import ClassTable, PodClass
 from services.scheduler.core.groups import GroupState, Hold, PodState
 from services.scheduler.core.objects import Group, Node, Pod, PriorityClass, Queue
 from services.scheduler.core.occupancy import Occupancy
+from services.scheduler.core.priorities import Priorities
 from services.scheduler.core.queues import QueueTable
 from services.scheduler.core.status import ALLOCATED, ON_NODE, Status, status_of
 
@@ -46,7 +47,7 @@ class Cluster:
         self.assumed: dict[str, str] = {}
         """Node by pod uid."""
         self._framework: Framework | None = None
-        self._priorities: dict[str, PriorityClass] = {}
+        self._priorities = Priorities()
         self._named: dict[tuple[str, str], GroupState] = {}
         self._held: dict[tuple[str, str], dict[str, PodState]] = {}
 
@@ -174,7 +175,7 @@ class Cluster:
             if not state.decided:
                 state.follow()
             self._enter_queue(state)
-        state.priority = self._priority(group.priority_class)
+        state.priority = self._priorities.value(group.priority_class)
         self._named[group.namespace, group.name] = state
         for pod in list(self._held.get((group.namespace, group.name), {}).values()):
             if _belongs(pod.pod, group):
@@ -230,12 +231,12 @@ class Cluster:
 
     def upsert_priority_class(self, priority_class: PriorityClass) -> None:
         """A priority class is there, or changed."""
-        self._priorities[priority_class.name] = priority_class
+        self._priorities.upsert(priority_class)
         self._resolve_priorities()
 
     def remove_priority_class(self, name: str) -> None:
         """A priority class is gone."""
-        self._priorities.pop(name, None)
+        self._priorities.remove(name)
         self._resolve_priorities()
 
     # What a session decided.
@@ -379,26 +380,14 @@ class Cluster:
         klass, new = self.classes.join(pod)
         if new:
             klass.measure(self.nodes.columns)
-            klass.priority = self._pod_priority(klass)
+            klass.priority = self._priorities.of_pods(klass)
         return klass
-
-    def _pod_priority(self, klass: PodClass) -> int:
-        if klass.spec.priority is not None:
-            return klass.spec.priority
-        return self._priority(klass.spec.priority_class)
-
-    def _priority(self, name: str) -> int:
-        found = self._priorities.get(name)
-        if found is None:
-            defaults = [it.value for it in self._priorities.values() if it.global_default]
-            return max(defaults, default=0)
-        return found.value
 
     def _resolve_priorities(self) -> None:
         for klass in self.classes:
-            klass.priority = self._pod_priority(klass)
+            klass.priority = self._priorities.of_pods(klass)
         for group in self.groups.values():
-            group.priority = self._priority(group.group.priority_class)
+            group.priority = self._priorities.value(group.group.priority_class)
         self.occupancy.room += 1
 
 
