@@ -21,6 +21,7 @@ from services.scheduler.core.objects import (
     Queue,
 )
 from services.scheduler.core.session import Session
+from services.scheduler.framework import Framework
 
 DEFAULT = policy.load().framework
 
@@ -74,7 +75,7 @@ def add_gang(
 
 
 def decide(
-    cluster: Cluster, framework: policy.Framework = DEFAULT, *, now: datetime = EPOCH
+    cluster: Cluster, framework: Framework = DEFAULT, *, now: datetime = EPOCH
 ) -> Decisions:
     """One session; that nothing failed in it is asserted."""
     decisions = Session(cluster, framework, now, uid="session").run()

@@ -342,7 +342,7 @@ def _counts(cluster: Cluster) -> object:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_sessions_over_changing_worlds_keep_every_promise(seed: int) -> None:
     model = Model(Random(seed))
     for _ in range(6):

@@ -29,7 +29,7 @@ def pairs(decisions: Decisions) -> list[tuple[str, str]]:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_the_core_equals_the_oracle_pod_for_pod(seed: int) -> None:
     for each in range(seed, seed + 6):
         random = Random(each)
@@ -39,7 +39,7 @@ def test_the_core_equals_the_oracle_pod_for_pod(seed: int) -> None:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_equal_input_gives_equal_answers_in_whatever_order_it_came(seed: int) -> None:
     world = random_world(Random(seed))
     first = decide(world, Rules())
@@ -54,7 +54,7 @@ def _uid(report: object) -> str:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_gang_that_any_arrangement_places_is_placed(seed: int) -> None:
     """Nodes are cut to the size of a hidden arrangement, so that few others fit."""
     random = Random(seed)
@@ -100,7 +100,7 @@ def tight_world(random: Random) -> World:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_pods_beyond_the_minimum_are_shared_out_among_queues_as_the_oracle_does(
     seed: int,
 ) -> None:

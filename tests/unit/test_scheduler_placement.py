@@ -138,7 +138,7 @@ def in_portions(seed: int, scope: Scope | None, portions: Sequence[int]) -> list
 
 
 @given(seed=SEEDS, portion=st.integers(1, 30))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_at_once_in_portions_and_one_by_one_are_the_same(seed: int, portion: int) -> None:
     singly = in_portions(seed, ROW, [1] * (3 * portion))
 
