@@ -305,7 +305,9 @@ class Scheduler:
             max(seconds, self._settings.coalesce_least.total_seconds()),
             self._settings.coalesce_most.total_seconds(),
         )
-        self._due = time.monotonic() + self._settings.schedule_period.total_seconds()
+        period = self._settings.schedule_period
+        pause = period if decisions.again_in is None else min(decisions.again_in, period)
+        self._due = time.monotonic() + pause.total_seconds()
         self.figures.sessions += 1
         self.figures.last_session_seconds = seconds
         metrics.scheduling_latency.observe(seconds * 1e3)
@@ -323,6 +325,10 @@ class Scheduler:
             )
 
     def _hand_on(self, decisions: Decisions) -> None:
+        for failure in decisions.failures:
+            log.error(
+                "a group was left out", exc_info=failure.error, extra={"group": failure.uid}
+            )
         self._reports.add(decisions.reports)
         if decisions.binds:
             self._conditions.withdraw(bind.pod_uid for bind in decisions.binds)

@@ -211,7 +211,6 @@ def test_a_queue_that_is_closing_may_be_changed() -> None:
 @pytest.mark.parametrize(
     ("change", "path"),
     [
-        ({"capability": {"cpu": "1"}}, "spec.capability"),
         ({"deserved": {"cpu": "1"}}, "spec.deserved"),
         ({"parent": "q"}, "spec.parent"),
     ],

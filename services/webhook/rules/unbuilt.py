@@ -64,7 +64,6 @@ def in_queue(queue: Queue) -> Iterator[str]:
     """What a queue asks for in vain."""
     spec = queue.spec
     asked = {
-        "capability": spec.capability,
         "deserved": spec.deserved,
         "guarantee": spec.guarantee,
         "affinity": spec.affinity,
