@@ -211,6 +211,7 @@ def test_a_queue_that_is_closing_may_be_changed() -> None:
 @pytest.mark.parametrize(
     ("change", "path"),
     [
+        ({"capability": {"cpu": "1"}}, "spec.capability"),
         ({"deserved": {"cpu": "1"}}, "spec.deserved"),
         ({"parent": "q"}, "spec.parent"),
     ],
@@ -249,10 +250,11 @@ def test_a_queue_that_nothing_needs_may_be_deleted() -> None:
 
 def test_what_the_scheduler_does_not_know_yet_is_warned_of() -> None:
     queue = new(weight=2, capability={"cpu": "1"}, dequeue_strategy="fifo", priority=3)
+    # A capability is kept by the scheduler; the rest is not.
 
     warned = {each.split()[0] for each in admit(Operation.CREATE, queue, None, WORLD).warnings}
 
-    fields = {"spec.weight", "spec.capability", "spec.dequeueStrategy:", "spec.priority"}
+    fields = {"spec.weight", "spec.dequeueStrategy:", "spec.priority"}
     assert warned == fields
     assert admit(Operation.CREATE, new(), None, WORLD).warnings == ()
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from uuid import uuid4
+from uuid import UUID
 
 import grpc
 import pytest
@@ -220,7 +220,7 @@ def test_a_removed_job_is_told_with_its_last_state(served: Scene, driver: Driver
         "\0",
         "a" * 100_000,
         ":::",
-        f"{uuid4().hex}:1:2:",
+        f"{UUID(int=7).hex}:1:2:",
         "{here}:0:0:",
         "{here}:1:999999999999:",
         "{here}:-5:3:",
