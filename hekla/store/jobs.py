@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import delete, func, insert, or_, select, tuple_, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from hekla.api.job import Job, JobStatus
 from hekla.domain import names, timestamps
@@ -22,7 +22,7 @@ from hekla.domain.names import Key
 from hekla.domain.phases import JobAction, JobPhase
 from hekla.domain.trigger import Command
 from hekla.store import feed, work
-from hekla.store.database import Session, is_duplicate
+from hekla.store.database import Session
 from hekla.store.objects import any_of, metadata, readable, to_json
 from hekla.store.schema import CommandRow, JobRow
 
@@ -66,16 +66,19 @@ def insert_many(session: Session, jobs: Sequence[tuple[UUID, Job]]) -> Sequence[
         AlreadyExistsError: a job of such a name exists, or two of ``jobs`` have one name;
             nothing is stored.
     """
+    # Cheaper than a savepoint to go back to when a name is taken.
+    unless_taken = (
+        insert_unless(JobRow)
+        .on_conflict_do_nothing(index_elements=["namespace", "name"])
+        .returning(JobRow)
+    )
     rows = [_new_row(uid, job) for uid, job in jobs]
-    try:
-        with session.begin_nested():
-            stored = session.scalars(
-                insert(JobRow).returning(JobRow, sort_by_parameter_order=True), rows
-            ).all()
-    except IntegrityError as error:
-        if not is_duplicate(error):
-            raise
-        raise AlreadyExistsError(_taken(session, [job for _, job in jobs])) from error
+    made = {row.uid: row for row in session.scalars(unless_taken, rows)}
+    if len(made) < len(jobs):
+        why = _taken(session, [job for uid, job in jobs if uid not in made])
+        session.execute(delete(JobRow).where(JobRow.uid.in_(made)))
+        raise AlreadyExistsError(why)
+    stored = [made[uid] for uid, _ in jobs]
     feed.record(
         session, *[feed.Change(KIND, str(row.uid), row.version, feed.ADDED) for row in stored]
     )

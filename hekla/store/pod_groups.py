@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from sqlalchemy import delete, insert, select, text, tuple_, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import delete, select, text, tuple_, update
+from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from hekla.api.pod_group import PodGroup, PodGroupSpec, PodGroupStatus
 from hekla.domain import names
@@ -17,7 +17,7 @@ from hekla.domain.errors import AlreadyExistsError, NotFoundError
 from hekla.domain.names import Key
 from hekla.domain.phases import PodGroupPhase
 from hekla.store import feed, jobs, work
-from hekla.store.database import Session, is_duplicate
+from hekla.store.database import Session
 from hekla.store.jobs import Place
 from hekla.store.objects import any_of, last_state, metadata, readable, to_json, to_text
 from hekla.store.schema import PodGroupRow
@@ -64,15 +64,15 @@ def make(
     }
     if created_at is not None:
         values["created_at"] = created_at
-    try:
-        with session.begin_nested():
-            row = session.scalars(
-                insert(PodGroupRow).values(values).returning(PodGroupRow)
-            ).one()
-    except IntegrityError as error:
-        if not is_duplicate(error):
-            raise
-        raise AlreadyExistsError(f"pod group {key} exists already") from error
+    unless_taken = (
+        insert_unless(PodGroupRow)
+        .values(values)
+        .on_conflict_do_nothing(index_elements=["namespace", "name"])
+        .returning(PodGroupRow)
+    )
+    row = session.scalars(unless_taken).one_or_none()
+    if row is None:
+        raise AlreadyExistsError(f"pod group {key} exists already")
     feed.record(session, feed.Change(KIND, str(row.uid), row.version, feed.ADDED))
     return _to_stored(row)
 

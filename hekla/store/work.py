@@ -104,18 +104,23 @@ _RENEW = text(
 def hold(session: Session, claim: Claim, *, renew: timedelta | None = None) -> datetime:
     """Make sure, until the transaction ends, that the claim is still ours; return the time.
 
-    With ``renew`` it also lasts that much longer, from the transaction's end.
+    With ``renew`` it also lasts that much longer, as by :func:`extend`.
 
     Raises:
         ConflictError: it expired and someone else took it; record nothing.
     """
-    values = claim._asdict() | {"renew": renew}
-    now: datetime | None = session.execute(_HOLD, values).scalar_one_or_none()
+    now: datetime | None = session.execute(_HOLD, claim._asdict()).scalar_one_or_none()
     if now is None:
         raise ConflictError(f"the claim on {claim.kind} {claim.uid} was lost")
     if renew is not None:
-        at_end(session, lambda: session.execute(_RENEW, values))
+        extend(session, claim, renew)
     return now
+
+
+def extend(session: Session, claim: Claim, lease: timedelta) -> None:
+    """Have a claim that is held last that much longer, from the transaction's end."""
+    values = claim._asdict() | {"renew": lease}
+    at_end(session, lambda: session.execute(_RENEW, values))
 
 
 _AGAIN_NOW = text(f"""

@@ -28,7 +28,6 @@ from hekla.store.jobs import StoredJob
 from hekla.telemetry import metrics
 from services.controller.core import policies
 from services.controller.core.pod import build_pod
-from services.controller.reading import SLICE
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +41,6 @@ class Acts:
 
     def __bool__(self) -> bool:
         return bool(self.create or self.delete)
-
-    @property
-    def full(self) -> bool:
-        """Whether there may be more than one slice holds."""
-        return max(len(self.create), len(self.delete)) >= SLICE
 
 
 @dataclass(slots=True)
@@ -62,19 +56,34 @@ class Done:
     unknown: int = 0
     """Requests whose effect is not known."""
 
+    @property
+    def failed(self) -> bool:
+        """Whether something is to be tried again."""
+        return self.refused is not None or self.unknown > 0
+
     def refuse(self, reason: str, message: str) -> None:
         """Note why something could not be done."""
         self.refused = {"reason": reason, "message": message}
 
 
-def note(session: Session, stored: StoredJob, acts: Acts, done: Done) -> None:
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """Acts, and what came of them."""
+
+    stored: StoredJob
+    acts: Acts
+    done: Done
+
+
+def note(session: Session, acted: Acted) -> None:
     """Write down what came of acts."""
+    stored, done = acted.stored, acted.done
     attempts.confirm(session, done.confirmed)
     attempts.leaving(session, done.leaving)
     attempts.never_was(session, done.never_was)
     if done.lost:
         observations.lost(session, done.lost, at=now(session))
-    if acts.create and stored.wait != done.refused:
+    if acted.acts.create and stored.wait != done.refused:
         jobs.set_wait(session, stored.uid, done.refused)
     if done.refused is not None:
         said = Event(events.WARNING, done.refused["reason"], done.refused["message"])
@@ -89,15 +98,15 @@ class Actor:
         # Deletes, then creates: both are over while the claim, just renewed, is still ours.
         self._timeout = lease.total_seconds() / 3
 
-    def act(self, stored: StoredJob, acts: Acts) -> Done:
-        """Do it; ``note`` what became of it."""
+    def act(self, stored: StoredJob, acts: Acts) -> Acted:
+        """Do it; ``note`` what came of it."""
         done = Done()
         if acts.delete:
             self._delete(stored, acts.delete, done)
         failpoint.hit("controller.slow-act")
         if acts.create:
             self._create(stored, acts.create, done)
-        return done
+        return Acted(stored, acts, done)
 
     def _create(self, stored: StoredJob, planned: Sequence[Attempt], done: Done) -> None:
         pods: list[Mapping[str, Any]] = []

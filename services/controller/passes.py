@@ -22,7 +22,7 @@ from hekla.store.database import Database, Session
 from hekla.store.jobs import StoredJob
 from hekla.store.work import Claim
 from hekla.telemetry import metrics
-from services.controller.acting import Actor, Acts, note
+from services.controller.acting import Acted, Actor, Acts, note
 from services.controller.core.observed import Observed, Plan
 from services.controller.core.plan import plan
 from services.controller.reading import SLICE, read
@@ -84,10 +84,11 @@ class Passes:
         started = time.monotonic()
         slices = 0
         outcome: Outcome | None = None
+        done: Acted | None = None
         try:
             while outcome is None:
                 slices += 1
-                outcome = self._slice(claim, started)
+                outcome, done = self._slice(claim, started, done)
         except NotFoundError:
             outcome = Outcome.GONE
             self._release(claim)
@@ -123,49 +124,51 @@ class Passes:
             },
         )
 
-    def _slice(self, claim: Claim, started: float) -> Outcome | None:
-        """Record, then act; the outcome, or None if another slice is to follow at once.
+    def _slice(
+        self, claim: Claim, started: float, before: Acted | None
+    ) -> tuple[Outcome | None, Acted | None]:
+        """Write down what the slice before did, decide, record, act.
 
-        A transaction that has the last word gives the claim back too.
+        The last slice has nothing to do, and gives the claim back in its transaction.
         """
         with self._database.transaction() as session:
             at = work.hold(session, claim)
+            if before is not None:
+                note(session, before)
             stored, observed = read(session, UUID(claim.uid))
             decided = plan(observed, at)
             record(session, stored, observed, decided, at)
-            acts = self._acts(session, stored, observed, decided)
-            outcome: Outcome | None = None
+            spent = timedelta(seconds=time.monotonic() - started)
+            failed = before is not None and before.done.failed
+            acts = Acts()
+            if not failed and spent <= LONGEST_PASS:
+                acts = self._acts(session, stored, observed, decided)
+            outcome = None
             if acts:
-                work.hold(session, claim, renew=self._lease)
+                work.extend(session, claim, self._lease)
             else:
-                outcome = self._end(session, claim, decided, started, more=decided.again)
+                outcome = self._end(session, claim, decided, spent, failed=failed)
         failpoint.hit("controller.commit-unknown")
         _count(stored, decided)
         failpoint.hit("controller.recorded")
-        if acts:
-            done = self._actor.act(stored, acts)
-            more = decided.again or acts.full
-            with self._database.transaction() as session:
-                note(session, stored, acts, done)
-                if done.refused is not None or done.unknown:
-                    work.fail(session, claim, backoff=backoff(claim.failures, LONGEST_RETRY))
-                    outcome = Outcome.WAITS
-                else:
-                    outcome = self._end(session, claim, decided, started, more=more)
+        acted = self._actor.act(stored, acts) if acts else None
         failpoint.hit("controller.acted")
-        return outcome
+        return outcome, acted
 
     def _end(
-        self, session: Session, claim: Claim, decided: Plan, started: float, *, more: bool
+        self, session: Session, claim: Claim, decided: Plan, spent: timedelta, *, failed: bool
     ) -> Outcome | None:
-        """Give the claim back, unless there is more to do and time left for it."""
-        spent = timedelta(seconds=time.monotonic() - started)
+        """Give the claim back, unless there is more to decide and time left for it."""
         if decided.retire:
             work.release(session, claim)
             return Outcome.GONE
-        if more and spent <= LONGEST_PASS:
+        if failed:
+            work.fail(session, claim, backoff=backoff(claim.failures, LONGEST_RETRY))
+            return Outcome.WAITS
+        late = spent > LONGEST_PASS
+        if decided.again and not late:
             return None
-        if more:
+        if late:  # others get a turn; there may be more to do
             work.wake(session, claim.kind, claim.uid)
         rest = min(3 * spent, LONGEST_REST)
         work.release(session, claim, due_at=decided.due_at, rest=rest)

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from hekla.domain.phases import JobEvent
+from hekla.domain.phases import JobEvent, PodGroupPhase
 from hekla.store import attempts, jobs, pod_groups, triggers
 from hekla.store.attempts import Counts
 from hekla.store.database import Session
@@ -35,6 +35,8 @@ def read(session: Session, uid: UUID) -> tuple[StoredJob, Observed]:
     group = pod_groups.of_job(session, uid)
     wanted = [(task.name, task.replicas) for task in job.spec.tasks or []]
     filled = all(_is_filled(counts, task, replicas) for task, replicas in wanted)
+    # Pods are made only while the group is admitted.
+    admitted = group is not None and group.phase is not PodGroupPhase.PENDING
     reacts = policies.are_there_any(job.spec)
     return stored, Observed(
         uid=uid,
@@ -51,7 +53,7 @@ def read(session: Session, uid: UUID) -> tuple[StoredJob, Observed]:
         ended=attempts.unhandled(session, uid, limit=SLICE),
         missing=(
             ()
-            if filled
+            if filled or not admitted
             else attempts.missing(session, uid, wanted, pause=REJECTED_PAUSE, limit=SLICE)
         ),
         commands=jobs.commands(session, uid),
@@ -72,8 +74,16 @@ def read(session: Session, uid: UUID) -> tuple[StoredJob, Observed]:
             conditions=group.group.status.conditions or (),
         ),
         wait=stored.wait,
-        retry_at=(None if filled else attempts.retry_at(session, uid, pause=REJECTED_PAUSE)),
+        retry_at=(
+            attempts.retry_at(session, uid, pause=REJECTED_PAUSE)
+            if admitted and _any_unsettled(counts)
+            else None
+        ),
     )
+
+
+def _any_unsettled(counts: Counts) -> bool:
+    return any(attempts.UNSETTLED & states.keys() for states in counts.by_task.values())
 
 
 def _is_filled(counts: Counts, task: str, replicas: int) -> bool:

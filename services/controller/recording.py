@@ -99,7 +99,7 @@ def _status(
     session: Session, stored: StoredJob, observed: Observed, plan: Plan, now: datetime
 ) -> None:
     counts = observed.counts
-    if plan.kills or plan.slots:
+    if plan.kills:
         counts = task_counts(attempts.counts(session, stored.uid))
     started_at = stored.started_at
     if started_at is None and plan.phase is JobPhase.RUNNING:
