@@ -3,12 +3,16 @@
 Only a shortcut: who misses it finds the change by polling. ``NOTIFY`` is never sent in the
 transaction that makes a change, since it serialises commits; one thread a process sends it
 afterwards, at most once in 5 ms.
+
+A process that hears its own voice may poll seldom, see :attr:`Nudge.patience`; one that does
+not, because a pooling proxy is in between or the listening connection broke, polls often.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -22,6 +26,12 @@ log = logging.getLogger(__name__)
 CHANNEL: Final = "hekla_change"
 LEAST_GAP_SECONDS: Final = 0.005
 RECONNECT_SECONDS: Final = 1.0
+BEAT: Final = "beat"
+"""What is sent now and then, to be heard by the sender; it is no hint."""
+BEAT_SECONDS: Final = 5.0
+DEAF_AFTER_SECONDS: Final = 2.5 * BEAT_SECONDS
+POLL_SECONDS: Final = 0.1
+SELDOM_SECONDS: Final = 1.0
 
 
 class Nudge:
@@ -33,6 +43,9 @@ class Nudge:
         self._to_send = threading.Event()
         self._heard = threading.Condition()
         self._count = 0
+        self._sender = 0
+        self._heard_self_at = float("-inf")
+        self._hurried = False
 
     def poke(self) -> None:
         """Tell everybody, this process at once and the others soon."""
@@ -43,6 +56,17 @@ class Nudge:
     def count(self) -> int:
         """How many hints there have been; pass it to :meth:`wait`."""
         return self._count
+
+    @property
+    def patience(self) -> float:
+        """For how many seconds a reader may wait for a hint before it looks by itself."""
+        deaf = time.monotonic() - self._heard_self_at > DEAF_AFTER_SECONDS
+        return POLL_SECONDS if deaf or self._hurried else SELDOM_SECONDS
+
+    def hurry(self) -> None:
+        """Let nobody wait for long any more: the process is to end."""
+        self._hurried = True
+        self._tell()
 
     def wait(self, seen: int, timeout: float) -> int:
         """Wait until there are more than ``seen`` hints, at most ``timeout`` seconds."""
@@ -80,10 +104,12 @@ class Nudge:
         while not self._stop.is_set():
             try:
                 with self._connect() as connection:
+                    self._sender = connection.info.backend_pid
                     while not self._stop.is_set():
-                        self._to_send.wait()
+                        hint = self._to_send.wait(BEAT_SECONDS)
                         self._to_send.clear()
-                        connection.execute(f"notify {CHANNEL}".encode())
+                        payload = "" if hint else f", '{BEAT}'"
+                        connection.execute(f"notify {CHANNEL}{payload}".encode())
                         self._stop.wait(LEAST_GAP_SECONDS)
             except psycopg.Error:
                 log.debug("hints are not sent; others will poll", exc_info=True)
@@ -95,9 +121,14 @@ class Nudge:
             try:
                 with self._connect() as connection:
                     connection.execute(f"listen {CHANNEL}".encode())
+                    self._to_send.set()  # to be heard by ourselves
                     while not self._stop.is_set():
-                        for _ in connection.notifies(timeout=0.5, stop_after=1):
-                            self._tell()
+                        for hint in connection.notifies(timeout=1, stop_after=1):
+                            if hint.pid == self._sender:
+                                self._heard_self_at = time.monotonic()
+                            if hint.payload != BEAT:
+                                self._tell()
             except psycopg.Error:
+                self._heard_self_at = float("-inf")
                 log.debug("hints are not heard; this process polls", exc_info=True)
                 self._stop.wait(RECONNECT_SECONDS)

@@ -90,6 +90,20 @@ def claim(
     return [Claim(*row) for row in session.execute(_CLAIM, values)]
 
 
+_NEXT_DUE = text("""
+    select extract(epoch from greatest(due_at, not_before) - clock_timestamp())::float8
+      from work
+     where kind = any(:kinds) and greatest(due_at, not_before) > (select clock_timestamp())
+     order by greatest(due_at, not_before) limit 1
+""")
+
+
+def next_due(session: Session, kinds: Collection[str]) -> float | None:
+    """In how many seconds time alone makes another object due; None if it does not."""
+    found: float | None = session.execute(_NEXT_DUE, {"kinds": list(kinds)}).scalar()
+    return found
+
+
 _MINE = "kind = :kind and uid = :uid and claim_token = :token"
 
 
@@ -165,11 +179,15 @@ def release(
     done = session.execute(_FORGET if due_at is None else _AGAIN_AT, values)
     if not done.rowcount:  # type: ignore[attr-defined]
         session.execute(_AGAIN_NOW, values)
+    elif due_at is None:
+        return
+    session.info["changed"] = True  # when it is due is news
 
 
 def fail(session: Session, claim: Claim, *, backoff: timedelta) -> None:
     """End a look that failed: look again after ``backoff``, or at once if woken urgently."""
     session.execute(_FAIL, claim._asdict() | {"backoff": backoff})
+    session.info["changed"] = True
 
 
 def depth(session: Session, kinds: Collection[str]) -> tuple[int, float]:

@@ -115,7 +115,7 @@ def main(settings: ControllerConfig) -> None:
     def read_feed() -> bool:
         nonlocal heard
         if not hub.read_once():
-            heard = nudge.wait(heard, 0.1)
+            heard = nudge.wait(heard, nudge.patience)
         return True
 
     def maintain() -> bool:
@@ -183,6 +183,7 @@ def main(settings: ControllerConfig) -> None:
             )
         )
         running.callback(hub.stop)
+        running.callback(nudge.hurry)
         termination.wait()
 
 

@@ -22,6 +22,7 @@ from services.controller.passes import LONGEST_BACKOFF, LONGEST_RETRY, backoff
 log = logging.getLogger(__name__)
 
 POLL_SECONDS: Final = 0.1
+SOONEST_SECONDS: Final = 0.005
 AHEAD: Final = 4
 """Claims taken for each worker: waiting ones cost no round trip, but must not wait long."""
 
@@ -63,12 +64,16 @@ class Dispatcher:
         heard = self._nudge.count
         with self._database.transaction() as session:
             claims = work.claim(session, [jobs.KIND], limit=room, lease=self._lease)
+            next_due = None if claims else work.next_due(session, [jobs.KIND])
         for claim in claims:
             with self._changed:
                 self._under_way += 1
             self._threads.submit(self._guarded, claim)
         if not claims:
-            self._heard = self._nudge.wait(max(heard, self._heard), POLL_SECONDS)
+            pause = self._nudge.patience
+            if next_due is not None:
+                pause = min(pause, max(next_due, SOONEST_SECONDS))
+            self._heard = self._nudge.wait(max(heard, self._heard), pause)
         return True
 
     @contextmanager

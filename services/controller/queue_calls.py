@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 from uuid import UUID, uuid4
@@ -27,6 +28,7 @@ from services.controller.queue_counts import QueueCounts
 
 OPEN: Final = "OpenQueue"
 CLOSE: Final = "CloseQueue"
+LOOK_SECONDS: Final = 10.0
 
 
 class MadeQueue(NamedTuple):
@@ -51,6 +53,8 @@ class QueueCalls:
         self._database = database
         self._admission = admission
         self._counts = counts
+        self._closing = True  # as far as is known
+        self._look_at = 0.0
 
     def create(self, queue: Queue, asking: Asking) -> MadeQueue:
         """Admit and store a queue."""
@@ -151,14 +155,25 @@ class QueueCalls:
         def again(session: Session, answered: Answered) -> Queue:
             return queues.get_by_uid(session, answered.uids[0])
 
-        return self._counts.fill(once(self._database, asking, act, again))
+        changed = once(self._database, asking, act, again)
+        self._closing = self._closing or changed.status.state == QueueState.CLOSING
+        return self._counts.fill(changed)
 
     def settle_once(self) -> bool:
-        """Close queues that were waiting for their last job; nothing more to do for a while."""
+        """Close queues that were waiting for their last job; nothing more to do for a while.
+
+        Unless a queue is known to be closing, only now and then: another replica may have been
+        asked, and be gone since.
+        """
+        if not self._closing and time.monotonic() < self._look_at:
+            return False
         with self._database.transaction() as session:
-            for queue in queues.in_state(session, QueueState.CLOSING):
+            closing = queues.in_state(session, QueueState.CLOSING)
+            for queue in closing:
                 if not is_busy(session, queue.metadata.name):
                     queues.change(session, queue.metadata.name, state=QueueState.CLOSED)
+        self._closing = bool(closing)
+        self._look_at = time.monotonic() + LOOK_SECONDS
         return False
 
 
