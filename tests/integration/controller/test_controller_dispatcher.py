@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from hekla.domain.errors import InvalidError, UnavailableError
 from hekla.lifecycle import repeating
 from hekla.store import events, jobs, work
 from hekla.store.database import Database
-from hekla.store.nudge import Nudge
+from hekla.store.nudge import SELDOM_SECONDS, Nudge
 from hekla.store.work import Claim
 from services.controller.dispatcher import Dispatcher
 from tests.support.controller_scene import LEASE, Driver
@@ -28,11 +29,19 @@ from tests.support.waiting import wait_until
 def make(
     database: Database, look: Callable[[Claim], object], *, workers: int = 2, requeues: int = 3
 ) -> Dispatcher:
+    return make_hearing(database, look, workers=workers, requeues=requeues)[0]
+
+
+def make_hearing(
+    database: Database, look: Callable[[Claim], object], *, workers: int = 2, requeues: int = 3
+) -> tuple[Dispatcher, Nudge]:
+    """A dispatcher, and by what it hears of changes once that runs."""
     nudge = Nudge(database.url)
     database.on_change(nudge.poke)
-    return Dispatcher(
+    dispatcher = Dispatcher(
         database, nudge, look, workers=workers, max_requeues=requeues, lease=LEASE
     )
+    return dispatcher, nudge
 
 
 @contextmanager
@@ -216,3 +225,44 @@ def test_no_more_is_claimed_than_is_looked_at_soon(database: Database) -> None:
         wait_until(lambda: claimed() == 8, what="four for each worker to be claimed")
         go_on.set()
         wait_until(lambda: due(database) == set(), what="the rest to be looked at")
+
+
+def test_what_is_put_off_is_looked_at_when_its_time_comes(database: Database) -> None:
+    add_job(database)
+    again_at: list[float] = []
+
+    def look(claim: Claim) -> None:
+        again_at.append(time.monotonic())
+        with database.transaction() as session:
+            if len(again_at) < 3:
+                work.fail(session, claim, backoff=timedelta(milliseconds=300))
+            else:
+                work.release(session, claim)
+
+    dispatcher, nudge = make_hearing(database, look)
+    with nudge.running(), dispatching(dispatcher):
+        wait_until(lambda: len(again_at) == 3, what="the third look")
+
+    assert again_at[2] - again_at[0] < 1.5, "not only when it polls again"
+    assert due(database) == set()
+
+
+def test_who_hears_of_changes_looks_seldom_by_itself(database: Database) -> None:
+    dispatcher, nudge = make_hearing(database, lambda _: None)
+    looks = threading.Semaphore(0)
+
+    def look_and_count() -> bool:
+        looks.release()
+        return dispatcher.claim_once()
+
+    with nudge.running():
+        wait_until(lambda: nudge.patience == SELDOM_SECONDS, what="its own voice to be heard")
+        with repeating("claims", look_and_count, idle=timedelta(0)):
+            gaps = []
+            for _ in range(3):  # the first may be hurried by what was said before
+                before = time.monotonic()
+                assert looks.acquire(timeout=5)
+                gaps.append(time.monotonic() - before)
+            assert max(gaps) > SELDOM_SECONDS / 2
+            nudge.hurry()
+        assert nudge.patience < SELDOM_SECONDS
