@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -21,12 +22,23 @@ class Stage(NamedTuple):
     budget: int
     """Seconds on two cores."""
     command: Sequence[str]
+    beside: Sequence[str] = ()
+    """A second command that runs at the same time; its output is shown afterwards."""
+
+
+STORE: Final = ("tests/integration/store", "tests/integration/controller")
+"""What is as long as all other integration tests together, and needs Postgres alone."""
 
 
 STAGES: Final = (
     Stage("lint", 40, ("make", "--no-print-directory", "lint")),
     Stage("unit", 60, (*PYTEST, "tests/unit")),
-    Stage("integration", 120, (*PYTEST, "tests/integration")),
+    Stage(
+        "integration",
+        120,
+        (*PYTEST, *STORE),
+        beside=(*PYTEST, "tests/integration", *(f"--ignore={path}" for path in STORE)),
+    ),
     Stage("e2e", 180, (*PYTEST, "tests/e2e")),
     Stage("chaos", 60, (*PYTEST, "-m", "not long", "tests/chaos")),
 )
@@ -44,8 +56,18 @@ def run(stage: Stage) -> Ran:
     """Run one stage; what it prints is shown as it comes."""
     print(f"==== {stage.name}", flush=True)
     started = time.monotonic()
-    done = subprocess.run(stage.command, check=False)
-    return Ran(stage, time.monotonic() - started, passed=done.returncode == 0)
+    with tempfile.TemporaryFile("w+") as output:
+        beside = (
+            subprocess.Popen(stage.beside, stdout=output, stderr=subprocess.STDOUT)
+            if stage.beside
+            else None
+        )
+        codes = [subprocess.run(stage.command, check=False).returncode]
+        if beside is not None:
+            codes.append(beside.wait())
+            output.seek(0)
+            print(output.read(), flush=True)
+    return Ran(stage, time.monotonic() - started, passed=not any(codes))
 
 
 def report(ran: Sequence[Ran]) -> str:
