@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 PYTEST: Final = (sys.executable, "-m", "pytest", "--quiet")
@@ -26,8 +27,13 @@ class Stage(NamedTuple):
     """A second command that runs at the same time; its output is shown afterwards."""
 
 
-STORE: Final = ("tests/integration/store", "tests/integration/controller")
-"""What is as long as all other integration tests together, and needs Postgres alone."""
+HALF: Final = (
+    "tests/integration/store",
+    "tests/integration/controller",
+    "tests/integration/test_controller_model.py",
+    *sorted(str(path) for path in Path("tests/integration").glob("test_scheduler_*.py")),
+)
+"""What takes as long as all other integration tests together."""
 
 
 STAGES: Final = (
@@ -36,8 +42,8 @@ STAGES: Final = (
     Stage(
         "integration",
         120,
-        (*PYTEST, *STORE),
-        beside=(*PYTEST, "tests/integration", *(f"--ignore={path}" for path in STORE)),
+        (*PYTEST, *HALF),
+        beside=(*PYTEST, "tests/integration", *(f"--ignore={path}" for path in HALF)),
     ),
     Stage("e2e", 180, (*PYTEST, "tests/e2e")),
     Stage("chaos", 60, (*PYTEST, "-m", "not long", "tests/chaos")),
