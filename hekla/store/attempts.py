@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid4
 
-from sqlalchemy import TextClause, select, text, tuple_
+from sqlalchemy import select, text, tuple_
 from sqlalchemy.exc import IntegrityError
 
 from hekla.domain.attempt import Attempt, Ended, Kill, Outcome, Slot
 from hekla.domain.errors import ConflictError
 from hekla.domain.names import pod_name
+from hekla.store import batch
+from hekla.store.batch import Question
 from hekla.store.database import Session, is_duplicate
 from hekla.store.jobs import Place, StoredJob
 from hekla.store.objects import to_text
@@ -72,12 +74,21 @@ class Counts(NamedTuple):
 
 def counts(session: Session, job: UUID) -> Counts:
     """Count the newest attempt of each index, and pods on their way out."""
+    return batch.answer(session, counting(job))
+
+
+def counting(job: UUID) -> Question[Counts]:
+    """As :func:`counts`, to be asked together with other things."""
+    return Question(_COUNTS, {"job": job}, _to_counts)
+
+
+def _to_counts(rows: Sequence[Any]) -> Counts:
     by_task: dict[str, dict[str, int]] = defaultdict(dict)
     restarts: dict[str, int] = defaultdict(int)
     highest: dict[str, int] = {}
     unseen: dict[str, int] = defaultdict(int)
     present = 0
-    for row in session.execute(_COUNTS, {"job": job}):
+    for row in rows:
         by_task[row.task][row.state] = int(row[2])
         present += int(row.present)
         restarts[row.task] += int(row.restarts)
@@ -154,11 +165,19 @@ _UNHANDLED = text("""
 
 def unhandled(session: Session, job: UUID, *, limit: int) -> Sequence[Ended]:
     """Attempts whose outcome policies have not seen, oldest end first."""
-    rows = session.execute(_UNHANDLED, {"job": job, "limit": limit})
-    return [
-        Ended(row[0], row[1], row[2], row[3], Outcome(row[4]), row[5], row[6], row[7])
-        for row in rows
-    ]
+    return batch.answer(session, ended(job, limit=limit))
+
+
+def ended(job: UUID, *, limit: int) -> Question[Sequence[Ended]]:
+    """As :func:`unhandled`, to be asked together with other things."""
+
+    def read(rows: Sequence[Any]) -> Sequence[Ended]:
+        return [
+            Ended(row[0], row[1], row[2], row[3], Outcome(row[4]), row[5], row[6], row[7])
+            for row in rows
+        ]
+
+    return Question(_UNHANDLED, {"job": job, "limit": limit}, read)
 
 
 _LOCKED: Final = (
@@ -172,7 +191,7 @@ _HANDLE = text(f"""
 def handle(session: Session, uids: Sequence[UUID]) -> None:
     """Note that policies have seen these outcomes."""
     if uids:
-        session.execute(_HANDLE, {"uids": list(uids)})
+        batch.later(session, _HANDLE, {"uids": list(uids)})
 
 
 _PAST = text("""
@@ -222,9 +241,9 @@ def plan(
         "namespace": stored.key.namespace,
         "slots": to_text(rows),
     }
-    session.execute(_PAST, values)
+    batch.later(session, _PAST, values)
     try:
-        session.execute(_INSERT, values)
+        batch.answer(session, Question(_INSERT, values, len))
     except IntegrityError as error:
         if not is_duplicate(error):
             raise
@@ -284,18 +303,25 @@ _TO_DELETE = text(
 
 def to_create(session: Session, job: UUID, *, limit: int) -> Sequence[Attempt]:
     """Attempts that are planned and whose pod nobody has seen."""
-    return _acting(session, _TO_CREATE, job, limit)
+    return batch.answer(session, creating(job, limit=limit))
+
+
+def creating(job: UUID, *, limit: int) -> Question[Sequence[Attempt]]:
+    """As :func:`to_create`, to be asked together with other things."""
+    return Question(_TO_CREATE, {"job": job, "limit": limit}, _to_attempts)
 
 
 def to_delete(session: Session, job: UUID, *, limit: int) -> Sequence[Attempt]:
     """Attempts whose pod is to go and was not seen going."""
-    return _acting(session, _TO_DELETE, job, limit)
+    return batch.answer(session, deleting(job, limit=limit))
 
 
-def _acting(
-    session: Session, statement: TextClause, job: UUID, limit: int
-) -> Sequence[Attempt]:
-    rows = session.execute(statement, {"job": job, "limit": limit})
+def deleting(job: UUID, *, limit: int) -> Question[Sequence[Attempt]]:
+    """As :func:`to_delete`, to be asked together with other things."""
+    return Question(_TO_DELETE, {"job": job, "limit": limit}, _to_attempts)
+
+
+def _to_attempts(rows: Sequence[Any]) -> Sequence[Attempt]:
     return [
         Attempt(
             uid=row.uid,
@@ -337,7 +363,7 @@ def confirm(session: Session, confirmed: Sequence[Confirmed]) -> None:
     """Note the uids of pods that were made."""
     if confirmed:
         rows = [{"uid": str(one.uid), "pod_uid": one.pod_uid} for one in confirmed]
-        session.execute(_CONFIRM, {"rows": to_text(rows)})
+        batch.later(session, _CONFIRM, {"rows": to_text(rows)})
 
 
 _LEAVING = text(f"""
@@ -348,7 +374,7 @@ _LEAVING = text(f"""
 def leaving(session: Session, uids: Sequence[UUID]) -> None:
     """Note that these pods were asked to go, before anybody has seen them going."""
     if uids:
-        session.execute(_LEAVING, {"uids": list(uids)})
+        batch.later(session, _LEAVING, {"uids": list(uids)})
 
 
 _NEVER_WAS = text(f"""
@@ -364,7 +390,7 @@ _NEVER_WAS = text(f"""
 def never_was(session: Session, uids: Sequence[UUID]) -> None:
     """Give up doomed attempts whose pod was never made. A pod that comes late is deleted."""
     if uids:
-        session.execute(_NEVER_WAS, {"uids": list(uids)})
+        batch.later(session, _NEVER_WAS, {"uids": list(uids)})
 
 
 def page(

@@ -10,20 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from select import POLLIN, poll as select_poll
 from typing import Any, Final
 
 import orjson
 from sqlalchemy import DateTime, create_engine, event, func, select, text
 from sqlalchemy.exc import (
     DBAPIError,
+    DisconnectionError,
     IntegrityError,
     InterfaceError,
     OperationalError,
     TimeoutError as PoolTimeout,
 )
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import sessionmaker
 
 from hekla.domain.errors import ConflictError, UnavailableError
+from hekla.store import batch
+from hekla.store.batch import Session
 from hekla.store.objects import to_text
 
 __all__ = ["Database", "Session", "now"]
@@ -72,7 +76,6 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=pool_timeout,
-            pool_pre_ping=True,
             # A large float comes back from JSONB as digits only; orjson reads a float again.
             json_serializer=to_text,
             json_deserializer=orjson.loads,
@@ -88,8 +91,19 @@ class Database:
                 )
             connection.commit()
 
-        self._sessions = sessionmaker(self.engine, expire_on_commit=False)
+        @event.listens_for(self.engine, "checkout")
+        def look(connection: Any, _record: Any, _proxy: Any) -> None:
+            if _may_be_broken(connection) and not self._answers(connection):
+                raise DisconnectionError("the server has closed the connection")
+
+        self._sessions = sessionmaker(self.engine, class_=Session, expire_on_commit=False)
         self._after_commit: Callable[[], None] | None = None
+
+    def _answers(self, connection: Any) -> bool:
+        try:
+            return bool(self.engine.dialect.do_ping(connection))
+        except self.engine.dialect.loaded_dbapi.Error:
+            return False
 
     def on_change(self, poke: Callable[[], None]) -> None:
         """Have ``poke`` called after each commit of a transaction that changed objects."""
@@ -107,8 +121,7 @@ class Database:
         with domain_errors():
             with self._sessions.begin() as session:
                 yield session
-                for act in session.info.get("at_end", ()):
-                    act()
+                batch.finish(session)
             if session.info.get("changed") and self._after_commit is not None:
                 self._after_commit()
 
@@ -128,9 +141,29 @@ class Database:
             )
             yield session
 
+    def ask(self, *questions: batch.Question[Any]) -> None:
+        """Put questions that need no transaction, in one round trip.
+
+        Raises:
+            UnavailableError: Postgres is away or too slow.
+        """
+        with domain_errors(), self._sessions() as session:
+            session.connection(execution_options={"isolation_level": "AUTOCOMMIT"})
+            batch.ask(session, *questions)
+
     def close(self) -> None:
         """Give every connection back."""
         self.engine.dispose()
+
+
+def _may_be_broken(connection: Any) -> bool:
+    """Whether the server said something while nobody asked: mostly that it hangs up.
+
+    That costs no round trip, as a ping at each use would.
+    """
+    poll = select_poll()
+    poll.register(connection.fileno(), POLLIN)
+    return bool(poll.poll(0))
 
 
 @contextmanager
@@ -161,14 +194,6 @@ def is_duplicate(error: IntegrityError) -> bool:
 
 def _reason(error: DBAPIError) -> str:
     return str(error.orig).strip().splitlines()[0] if error.orig else type(error).__name__
-
-
-def at_end(session: Session, act: Callable[[], object]) -> None:
-    """Have ``act`` called when all else is done, just before the transaction commits.
-
-    For locks that others must not be kept waiting for, or would wait for in a circle.
-    """
-    session.info.setdefault("at_end", []).append(act)
 
 
 def now(session: Session) -> datetime:

@@ -24,6 +24,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from hekla.domain.errors import CursorExpiredError
+from hekla.store import batch
 from hekla.store.database import Session
 from hekla.store.objects import to_text
 
@@ -147,7 +148,7 @@ def record(session: Session, *changes: Change) -> None:
         }
         for change in changes
     ]
-    session.execute(_RECORD, {"rows": to_text(rows)})
+    batch.later(session, _RECORD, {"rows": to_text(rows)})
     session.info["changed"] = True
 
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, or_, select, tuple_, update
+from sqlalchemy import bindparam, delete, func, insert, or_, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from hekla.api.job import Job, JobStatus
@@ -21,7 +21,8 @@ from hekla.domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from hekla.domain.names import Key
 from hekla.domain.phases import JobAction, JobPhase
 from hekla.domain.trigger import Command
-from hekla.store import feed, work
+from hekla.store import batch, feed, work
+from hekla.store.batch import Question
 from hekla.store.database import Session
 from hekla.store.objects import any_of, metadata, readable, to_json
 from hekla.store.schema import CommandRow, JobRow
@@ -139,6 +140,27 @@ def get_by_uid(session: Session, uid: UUID, *, to_remove: bool = False) -> Store
     if row is None:
         raise NotFoundError(f"job {uid} does not exist")
     return _to_stored(row)
+
+
+_LOCKED = (
+    select(JobRow.__table__)
+    .where(JobRow.uid == bindparam("uid"))
+    .with_for_update(key_share=True)
+)
+
+
+def locked(uid: UUID) -> Question[StoredJob]:
+    """The job of that uid, to be asked together with other things.
+
+    Nobody else changes it until the transaction ends.
+    """
+
+    def read(rows: Sequence[Any]) -> StoredJob:
+        if not rows:
+            raise NotFoundError(f"job {uid} does not exist")
+        return _to_stored(rows[0])
+
+    return Question(_LOCKED, {"uid": uid}, read)
 
 
 def load(session: Session, uids: Sequence[str] | None) -> Mapping[str, Job]:
@@ -310,13 +332,25 @@ def ask(session: Session, uid: UUID, command: Command) -> None:
 
 def commands(session: Session, uid: UUID) -> Sequence[Command]:
     """Commands that nobody has carried out, oldest first."""
-    rows = session.scalars(
-        select(CommandRow).where(CommandRow.job_uid == uid).order_by(CommandRow.id)
-    )
-    return [
-        Command(row.id, JobAction(row.action), row.task, row.index, row.reason, row.message)
-        for row in rows
-    ]
+    return batch.answer(session, asked(uid))
+
+
+_ASKED = text(
+    "select id, action, task, index, reason, message from command where job_uid = :job"
+    " order by id"
+)
+
+
+def asked(uid: UUID) -> Question[Sequence[Command]]:
+    """As :func:`commands`, to be asked together with other things."""
+
+    def read(rows: Sequence[Any]) -> Sequence[Command]:
+        return [
+            Command(row.id, JobAction(row.action), row.task, row[3], row.reason, row.message)
+            for row in rows
+        ]
+
+    return Question(_ASKED, {"job": uid}, read)
 
 
 def forget_commands(session: Session, ids: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from sqlalchemy import delete, select, text, tuple_, update
+from sqlalchemy import bindparam, delete, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from hekla.api.pod_group import PodGroup, PodGroupSpec, PodGroupStatus
@@ -16,7 +16,8 @@ from hekla.domain import names
 from hekla.domain.errors import AlreadyExistsError, NotFoundError
 from hekla.domain.names import Key
 from hekla.domain.phases import PodGroupPhase
-from hekla.store import feed, jobs, work
+from hekla.store import batch, feed, jobs, work
+from hekla.store.batch import Question
 from hekla.store.database import Session
 from hekla.store.jobs import Place
 from hekla.store.objects import any_of, last_state, metadata, readable, to_json, to_text
@@ -125,8 +126,19 @@ def get(session: Session, key: Key) -> StoredGroup:
 
 def of_job(session: Session, job: UUID) -> StoredGroup | None:
     """A job's group, if it has one now."""
-    row = session.scalars(select(PodGroupRow).where(PodGroupRow.job_uid == job)).one_or_none()
-    return None if row is None else _to_stored(row)
+    return batch.answer(session, group(job))
+
+
+_GROUP = select(PodGroupRow.__table__).where(PodGroupRow.job_uid == bindparam("job"))
+
+
+def group(job: UUID) -> Question[StoredGroup | None]:
+    """As :func:`of_job`, to be asked together with other things."""
+
+    def read(rows: Sequence[Any]) -> StoredGroup | None:
+        return _to_stored(rows[0]) if rows else None
+
+    return Question(_GROUP, {"job": job}, read)
 
 
 def load(session: Session, uids: Sequence[str] | None) -> Mapping[str, PodGroup]:

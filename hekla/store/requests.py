@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
 from sqlalchemy import text
 
 from hekla.domain.errors import InvalidError
+from hekla.store import batch
+from hekla.store.batch import Question
 from hekla.store.database import Session
 
 
@@ -36,22 +38,29 @@ def find(session: Session, key: RequestKey, body: bytes) -> Answered | None:
     Raises:
         InvalidError: the same id came with another body.
     """
-    if not key.id:
-        return None
-    row = session.execute(
-        text(
-            "select body_hash, uids, warnings from request join store using (incarnation)"
-            " where caller = :caller and method = :method and id = :id"
-        ),
-        key._asdict(),
-    ).one_or_none()
-    if row is None:
-        return None
-    if bytes(row.body_hash) != _digest(body):
-        raise InvalidError(
-            f"request_id {key.id!r} was used for another {key.method}; choose a new one"
-        )
-    return Answered([UUID(uid) for uid in row.uids], row.warnings)
+    return batch.answer(session, finding(key, body)) if key.id else None
+
+
+_FIND = text(
+    "select body_hash, uids, warnings from request join store using (incarnation)"
+    " where caller = :caller and method = :method and id = :id"
+)
+
+
+def finding(key: RequestKey, body: bytes) -> Question[Answered | None]:
+    """As :func:`find`, to be asked outside of a transaction, or with other things."""
+
+    def read(rows: Sequence[Any]) -> Answered | None:
+        if not rows:
+            return None
+        [row] = rows
+        if bytes(row.body_hash) != _digest(body):
+            raise InvalidError(
+                f"request_id {key.id!r} was used for another {key.method}; choose a new one"
+            )
+        return Answered([UUID(uid) for uid in row.uids], row.warnings)
+
+    return Question(_FIND, key._asdict(), read)
 
 
 def record(

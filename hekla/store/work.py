@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 from sqlalchemy import text
 
 from hekla.domain.errors import ConflictError
-from hekla.store.database import Session, at_end
+from hekla.store import batch
+from hekla.store.batch import Question
+from hekla.store.database import Session
 
 
 class Claim(NamedTuple):
@@ -61,7 +63,7 @@ def wake(
     """
     if uids:
         values = {"kind": kind, "uids": list(uids), "due_at": due_at, "urgent": urgent}
-        session.execute(_WAKE, values)
+        batch.later(session, _WAKE, values)
         session.info["changed"] = True
 
 
@@ -123,18 +125,27 @@ def hold(session: Session, claim: Claim, *, renew: timedelta | None = None) -> d
     Raises:
         ConflictError: it expired and someone else took it; record nothing.
     """
-    now: datetime | None = session.execute(_HOLD, claim._asdict()).scalar_one_or_none()
-    if now is None:
-        raise ConflictError(f"the claim on {claim.kind} {claim.uid} was lost")
+    now = batch.answer(session, holding(claim))
     if renew is not None:
         extend(session, claim, renew)
     return now
 
 
+def holding(claim: Claim) -> Question[datetime]:
+    """As :func:`hold`, to be asked together with other things."""
+
+    def read(rows: Sequence[Any]) -> datetime:
+        if not rows:
+            raise ConflictError(f"the claim on {claim.kind} {claim.uid} was lost")
+        now: datetime = rows[0][0]
+        return now
+
+    return Question(_HOLD, claim._asdict(), read)
+
+
 def extend(session: Session, claim: Claim, lease: timedelta) -> None:
     """Have a claim that is held last that much longer, from the transaction's end."""
-    values = claim._asdict() | {"renew": lease}
-    at_end(session, lambda: session.execute(_RENEW, values))
+    batch.later(session, _RENEW, claim._asdict() | {"renew": lease})
 
 
 _AGAIN_NOW = text(f"""
@@ -176,17 +187,15 @@ def release(
     an object that changes all the time does not take all the time.
     """
     values = claim._asdict() | {"due_at": due_at, "rest": rest}
-    done = session.execute(_FORGET if due_at is None else _AGAIN_AT, values)
-    if not done.rowcount:  # type: ignore[attr-defined]
-        session.execute(_AGAIN_NOW, values)
-    elif due_at is None:
-        return
+    batch.later(session, _FORGET if due_at is None else _AGAIN_AT, values)
+    # This finds the claim no more, unless a wake kept that one from doing anything.
+    batch.later(session, _AGAIN_NOW, values)
     session.info["changed"] = True  # when it is due is news
 
 
 def fail(session: Session, claim: Claim, *, backoff: timedelta) -> None:
     """End a look that failed: look again after ``backoff``, or at once if woken urgently."""
-    session.execute(_FAIL, claim._asdict() | {"backoff": backoff})
+    batch.later(session, _FAIL, claim._asdict() | {"backoff": backoff})
     session.info["changed"] = True
 
 

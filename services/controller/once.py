@@ -78,9 +78,13 @@ def _before(
 ) -> tuple[Answer] | None:
     if not asking.id:
         return None
+    finding = requests.finding(asking.key, asking.body)
+    database.ask(finding)
+    found = finding.answer
+    if found is None:
+        return None
     with database.transaction() as session:
-        found = requests.find(session, asking.key, asking.body)
-        return None if found is None else (again(session, found),)
+        return (again(session, found),)
 
 
 def done_before(session: Session, answered: Answered) -> None:

@@ -17,7 +17,7 @@ from uuid import UUID
 from hekla import failpoint
 from hekla.domain.errors import ConflictError, NotFoundError
 from hekla.domain.phases import FINISHED
-from hekla.store import attempts, work
+from hekla.store import attempts, batch, work
 from hekla.store.database import Database, Session
 from hekla.store.jobs import StoredJob
 from hekla.store.work import Claim
@@ -183,11 +183,15 @@ class Passes:
         planned = sum(one.planned for one in counts)
         # Pods that are there, and are neither to run nor running.
         others = observed.present - sum(one.live - one.terminating for one in counts)
-        create = decided.slots or planned
-        delete = decided.kills or others
+        create = delete = None
+        if decided.slots or planned:
+            create = attempts.creating(stored.uid, limit=SLICE)
+        if decided.kills or others:
+            delete = attempts.deleting(stored.uid, limit=SLICE)
+        batch.ask(session, *filter(None, [create, delete]))
         return Acts(
-            create=attempts.to_create(session, stored.uid, limit=SLICE) if create else (),
-            delete=attempts.to_delete(session, stored.uid, limit=SLICE) if delete else (),
+            create=create.answer if create is not None else (),
+            delete=delete.answer if delete is not None else (),
         )
 
     def _release(self, claim: Claim, *, due_now: bool = False) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from hekla.domain.phases import JobEvent, PodGroupPhase
-from hekla.store import attempts, jobs, pod_groups, triggers
+from hekla.store import attempts, batch, jobs, pod_groups, triggers
 from hekla.store.attempts import Counts
 from hekla.store.database import Session
 from hekla.store.jobs import StoredJob
@@ -22,17 +22,23 @@ REJECTED_PAUSE: Final = timedelta(seconds=5)
 
 
 def read(session: Session, uid: UUID) -> tuple[StoredJob, Observed]:
-    """The job, and all that deciding about it takes; what cannot matter is not asked for.
+    """The job, locked, and all that deciding about it takes.
+
+    What cannot matter is not asked for, and the rest together.
 
     Raises:
         NotFoundError: the job is gone.
     """
-    stored = jobs.get_by_uid(session, uid)
+    here = jobs.locked(uid)
+    counting = attempts.counting(uid)
+    grouped = pod_groups.group(uid)
+    ended = attempts.ended(uid, limit=SLICE)
+    asked = jobs.asked(uid)
+    batch.ask(session, here, counting, grouped, ended, asked)
+    stored, counts, group = here.answer, counting.answer, grouped.answer
     job = stored.job
-    counts = attempts.counts(session, uid)
     version = job.status.version
     hearing = policies.tasks_that_hear(job.spec, JobEvent.POD_PENDING)
-    group = pod_groups.of_job(session, uid)
     wanted = [(task.name, task.replicas) for task in job.spec.tasks or []]
     filled = all(_is_filled(counts, task, replicas) for task, replicas in wanted)
     # Pods are made only while the group is admitted.
@@ -50,13 +56,13 @@ def read(session: Session, uid: UUID) -> tuple[StoredJob, Observed]:
         present=counts.present,
         restarts=counts.restarts,
         unseen=counts.unseen,
-        ended=attempts.unhandled(session, uid, limit=SLICE),
+        ended=ended.answer,
         missing=(
             ()
             if filled or not admitted
             else attempts.missing(session, uid, wanted, pause=REJECTED_PAUSE, limit=SLICE)
         ),
-        commands=jobs.commands(session, uid),
+        commands=asked.answer,
         triggers=(
             triggers.of_job(session, uid, version=version, limit=SLICE) if reacts else ()
         ),

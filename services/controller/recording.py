@@ -105,17 +105,22 @@ def _status(
     if started_at is None and plan.phase is JobPhase.RUNNING:
         started_at = now
     finished_at = (stored.finished_at or now) if plan.phase in FINISHED else None
+    shown = status(
+        stored.job, plan, counts, started_at=started_at, finished_at=finished_at, now=now
+    )
+    counters = {
+        "evictions": plan.counters.evictions,
+        "resumes": plan.counters.resumes,
+        "generation": plan.counters.generation,
+    }
+    was = (stored.job.status, stored.counters, stored.started_at, stored.finished_at)
+    if (shown, counters, started_at, finished_at) == was:
+        return
     jobs.record(
         session,
         stored,
-        status=status(
-            stored.job, plan, counts, started_at=started_at, finished_at=finished_at, now=now
-        ),
-        counters={
-            "evictions": plan.counters.evictions,
-            "resumes": plan.counters.resumes,
-            "generation": plan.counters.generation,
-        },
+        status=shown,
+        counters=counters,
         started_at=started_at,
         finished_at=finished_at,
     )

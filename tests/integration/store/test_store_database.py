@@ -113,22 +113,6 @@ def test_others_are_told_of_a_change_once_it_is_there_to_see(database: Database)
     assert told == [{"quiet", "a"}, {"quiet", "a"}]
 
 
-def test_what_is_left_for_the_end_is_done_before_the_commit(database: Database) -> None:
-    done: list[str] = []
-
-    def act(name: str) -> None:
-        put(session, name)
-        done.append(name)
-
-    with database.transaction() as session:
-        databases.at_end(session, lambda: act("a"))
-        databases.at_end(session, lambda: act("b"))
-        assert done == []
-
-    assert done == ["a", "b"]
-    assert names(database) == {"a", "b"}
-
-
 def test_a_connection_that_breaks_in_a_transaction_is_unavailable(
     database: Database, small: Database
 ) -> None:
@@ -160,6 +144,7 @@ def test_a_connection_that_broke_while_nobody_used_it_is_replaced(
         pid = value(session, "select pg_backend_pid()")
     with database.transaction() as other:
         other.execute(text("select pg_terminate_backend(:pid)"), {"pid": pid})
+    wait_until_gone(database, pid)
 
     with small.transaction() as session:
         put(session, "b")

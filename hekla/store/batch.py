@@ -1,0 +1,148 @@
+"""Statements that need no answer of each other travel together: one round trip for many.
+
+A round trip costs more than most of our statements take. ``ask`` puts several questions at
+once; ``later`` has a write wait for the end of the transaction, where all of them go with the
+commit. What is waiting is sent before the session executes anything else, so nobody sees a
+difference but in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar, cast
+
+import psycopg
+from psycopg.rows import namedtuple_row
+from sqlalchemy import ClauseElement, Dialect, TextClause, event
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import ORMExecuteState, Session as PlainSession, SessionTransaction
+
+T = TypeVar("T")
+
+Values = Mapping[str, Any]
+
+_WAITING: Final = "waiting"
+_DIALECT: Final[Dialect] = PGDialect_psycopg()  # type: ignore[no-untyped-call]
+
+
+class Question(Generic[T]):
+    """A statement, which is a constant of its module, and how its answer is read."""
+
+    def __init__(
+        self,
+        statement: ClauseElement,
+        values: Values,
+        read: Callable[[Sequence[Any]], T],
+    ) -> None:
+        self._statement = statement
+        self._values = values
+        self._read = read
+        self._rows: Sequence[Any] | None = None
+
+    @property
+    def answer(self) -> T:
+        """What the rows mean; it was asked before."""
+        assert self._rows is not None, "nobody has asked"
+        return self._read(self._rows)
+
+
+class Session(PlainSession):
+    """A session whose waiting writes are not lost when a savepoint is rolled back."""
+
+    def begin_nested(self) -> SessionTransaction:
+        """Begin a savepoint."""
+        _send_waiting(self)
+        return super().begin_nested()
+
+
+def ask(session: Session, *questions: Question[Any]) -> None:
+    """Put questions in this order; each then has its answer."""
+    if not questions:
+        return
+    sent = [_Sent(question._statement, question._values) for question in questions]
+    _send(session, [*_take(session), *sent])
+    for question, one in zip(questions, sent, strict=True):
+        question._rows = one.rows
+
+
+def answer(session: Session, question: Question[T]) -> T:
+    """The answer to one question."""
+    ask(session, question)
+    return question.answer
+
+
+def later(session: Session, statement: TextClause, values: Values) -> None:
+    """Execute a write that nobody waits for at the end, or before anything else is executed."""
+    if session.in_nested_transaction():
+        session.execute(statement, values)  # it is lost if the savepoint is
+        return
+    session.info.setdefault(_WAITING, []).append(_Sent(statement, values))
+
+
+def finish(session: Session) -> None:
+    """Send what is waiting, and commit with it."""
+    waiting = _take(session)
+    if waiting:
+        _send(session, waiting, commit=True)
+
+
+class _Sent:
+    """One statement that travels with others."""
+
+    def __init__(self, statement: ClauseElement, values: Values) -> None:
+        self.statement = statement
+        self.values = values
+        self.rows: Sequence[Any] = ()
+
+
+def _take(session: PlainSession) -> list[_Sent]:
+    waiting: list[_Sent] = session.info.get(_WAITING) or []
+    if waiting:
+        session.info[_WAITING] = []
+    return waiting
+
+
+@event.listens_for(Session, "do_orm_execute")
+def _before_others(state: ORMExecuteState) -> None:
+    _send_waiting(state.session)
+
+
+def _send_waiting(session: PlainSession) -> None:
+    waiting = _take(session)
+    if waiting:
+        _send(session, waiting)
+
+
+def _send(session: PlainSession, statements: Sequence[_Sent], *, commit: bool = False) -> None:
+    connection = session.connection()
+    raw = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+    sql = ""
+    try:
+        with raw.pipeline():
+            cursors = []
+            for one in statements:
+                cursor = raw.cursor(row_factory=namedtuple_row)
+                cursors.append(cursor.execute(_sql(one.statement), one.values))
+            if commit:
+                raw.commit()
+        for one, cursor in zip(statements, cursors, strict=True):
+            one.rows = cursor.fetchall() if cursor.description is not None else ()
+    except psycopg.Error as error:
+        broken = raw.broken or raw.closed
+        if broken:
+            connection.invalidate(error)
+        raise DBAPIError.instance(
+            sql, None, error, psycopg.Error, connection_invalidated=bool(broken)
+        ) from error
+
+
+_texts: dict[ClauseElement, bytes] = {}
+
+
+def _sql(statement: ClauseElement) -> bytes:
+    """What is sent; statements are constants of modules, each compiled once."""
+    known = _texts.get(statement)
+    if known is None:
+        known = _texts[statement] = str(statement.compile(dialect=_DIALECT)).encode()
+    return known
