@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import text
 
 from hekla.domain.attempt import PodSeen
-from hekla.store import jobs, work
+from hekla.store import batch, jobs, work
+from hekla.store.batch import Question
 from hekla.store.database import Session
 from hekla.store.objects import to_text
 
@@ -106,20 +107,22 @@ def observe(session: Session, pods: Sequence[PodSeen]) -> Verdict:
         if known is None or pod.resource_version >= known.resource_version:
             newest[key] = pod
     rows = to_text([_row(pod) for pod in newest.values()])
-    woken = [str(row.job_uid) for row in session.execute(_OBSERVE, {"rows": rows})]
-    work.wake(session, jobs.KIND, *woken)
+    observing = Question(
+        _OBSERVE, {"rows": rows}, lambda found: [str(row.job_uid) for row in found]
+    )
     there = {key: pod for key, pod in newest.items() if not pod.gone}
-    return _verdict(session, there)
+    keys = to_text([{"attempt_uid": str(uid), "pod_uid": pod} for uid, pod in there])
+    judging = Question(_VERDICTS, {"rows": keys}, lambda found: _verdict(found, there))
+    batch.ask(session, observing, judging)
+    work.wake(session, jobs.KIND, *sorted(observing.answer))
+    return judging.answer
 
 
-def _verdict(session: Session, pods: dict[tuple[UUID, str], PodSeen]) -> Verdict:
+def _verdict(rows: Sequence[Any], pods: dict[tuple[UUID, str], PodSeen]) -> Verdict:
     release: list[PodSeen] = []
     late: list[PodSeen] = []
     strange: list[PodSeen] = []
-    if not pods:
-        return Verdict(release, late, strange)
-    keys = to_text([{"attempt_uid": str(uid), "pod_uid": pod} for uid, pod in pods])
-    for row in session.execute(_VERDICTS, {"rows": keys}):
+    for row in rows:
         pod = pods[row.attempt_uid, row.pod_uid]
         if row.known and row.ours:
             if row.over and pod.finalizer:

@@ -88,8 +88,15 @@ def claim(
     session: Session, kinds: Collection[str], *, limit: int, lease: timedelta
 ) -> Sequence[Claim]:
     """Take up to ``limit`` due objects, longest due first, that nobody else holds."""
+    return batch.answer(session, claiming(kinds, limit=limit, lease=lease))
+
+
+def claiming(
+    kinds: Collection[str], *, limit: int, lease: timedelta
+) -> Question[Sequence[Claim]]:
+    """As :func:`claim`, to be asked outside of a transaction, or with other things."""
     values = {"kinds": list(kinds), "limit": limit, "lease": lease, "token": uuid4()}
-    return [Claim(*row) for row in session.execute(_CLAIM, values)]
+    return Question(_CLAIM, values, lambda rows: [Claim(*row) for row in rows])
 
 
 _NEXT_DUE = text("""
@@ -100,10 +107,11 @@ _NEXT_DUE = text("""
 """)
 
 
-def next_due(session: Session, kinds: Collection[str]) -> float | None:
+def next_due(kinds: Collection[str]) -> Question[float | None]:
     """In how many seconds time alone makes another object due; None if it does not."""
-    found: float | None = session.execute(_NEXT_DUE, {"kinds": list(kinds)}).scalar()
-    return found
+    return Question(
+        _NEXT_DUE, {"kinds": list(kinds)}, lambda rows: float(rows[0][0]) if rows else None
+    )
 
 
 _MINE = "kind = :kind and uid = :uid and claim_token = :token"

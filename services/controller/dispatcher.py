@@ -62,17 +62,18 @@ class Dispatcher:
         if room <= 0 or self._stopping:
             return True
         heard = self._nudge.count
-        with self._database.transaction() as session:
-            claims = work.claim(session, [jobs.KIND], limit=room, lease=self._lease)
-            next_due = None if claims else work.next_due(session, [jobs.KIND])
+        claiming = work.claiming([jobs.KIND], limit=room, lease=self._lease)
+        next_due = work.next_due([jobs.KIND])
+        self._database.ask(claiming, next_due)
+        claims = claiming.answer
         for claim in claims:
             with self._changed:
                 self._under_way += 1
             self._threads.submit(self._guarded, claim)
         if not claims:
             pause = self._nudge.patience
-            if next_due is not None:
-                pause = min(pause, max(next_due, SOONEST_SECONDS))
+            if next_due.answer is not None:
+                pause = min(pause, max(next_due.answer, SOONEST_SECONDS))
             self._heard = self._nudge.wait(max(heard, self._heard), pause)
         return True
 
