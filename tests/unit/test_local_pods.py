@@ -175,8 +175,8 @@ def test_references_in_words_are_replaced_where_the_name_is_known(
     assert environment.expand(text, {"A": "1", "B": "2"}) == expanded
 
 
-@given(st.text(alphabet="$()AB", max_size=12))
-def test_a_text_without_references_to_known_names_only_loses_escapes(text: str) -> None:
+@given(st.text(alphabet="$AB", max_size=12))
+def test_a_text_without_references_only_loses_escapes(text: str) -> None:
     assert environment.expand(text, {}) == text.replace("$$", "$")
 
 
