@@ -190,17 +190,25 @@ def _refuse(cursor: Cursor, here: Cursor, horizon: int) -> None:
         raise CursorExpiredError("the cursor is too old; list again")
 
 
+_COLUMNS: Final = "seq, kind, uid, version, type, last, xid"
+
+# Two reads, each by the index: a planner that sees one condition or the other may read all.
 _SINCE = text(f"""
-    with here as materialized ({_HERE})
+    with here as materialized ({_HERE}),
+    fresh as (
+        select {_COLUMNS} from change
+         where xid >= pg_snapshot_xmax(cast(:snapshot as pg_snapshot))
+        union all
+        select {_COLUMNS} from change
+         where xid = any (array(select pg_snapshot_xip(cast(:snapshot as pg_snapshot))))
+    )
     select here.incarnation, here.snapshot::text as snapshot,
            here.feed_horizon::text as horizon, here.at,
-           change.kind, change.uid, change.version, change.type, change.last,
-           change.xid::text as xid
+           fresh.kind, fresh.uid, fresh.version, fresh.type, fresh.last,
+           fresh.xid::text as xid
       from here
-      left join change
-        on change.xid >= pg_snapshot_xmax(cast(:snapshot as pg_snapshot))
-        or change.xid = any (array(select pg_snapshot_xip(cast(:snapshot as pg_snapshot))))
-     order by change.seq
+      left join fresh on true
+     order by fresh.seq
      limit :limit
 """)  # noqa: S608
 

@@ -177,7 +177,8 @@ _SCHEDULED = text("""
         select * from jsonb_to_recordset(cast(:rows as jsonb)) as s(uid uuid, status jsonb)
     ),
     locked as (
-        select g.uid, g.phase from pod_group g join said on said.uid = g.uid
+        select g.uid, g.phase, g.scheduling -> 'conditions' as conditions
+          from pod_group g join said on said.uid = g.uid
          where g.scheduling_version <= :epoch
            and g.scheduling is distinct from said.status
          order by g.uid for update of g
@@ -187,7 +188,9 @@ _SCHEDULED = text("""
            scheduling_version = :epoch, version = g.version + 1
       from said join locked on locked.uid = said.uid
      where g.uid = said.uid
-    returning g.uid, g.version, g.job_uid, g.phase <> locked.phase as moved
+    returning g.uid, g.version, g.job_uid,
+              g.phase <> locked.phase
+              or (g.scheduling -> 'conditions') is distinct from locked.conditions as moved
 """)
 
 
@@ -196,7 +199,8 @@ def report(
 ) -> Sequence[UUID]:
     """Store what the scheduler of ``epoch`` said; return the uids of groups that are gone.
 
-    The latest word on a group wins; jobs are woken when their group's phase moved.
+    The latest word on a group wins; jobs are woken when their group's phase moved, or when
+    something else is said of it, which a job that waits repeats.
     """
     rows = [{"uid": str(uid), "status": to_json(status)} for uid, status in statuses.items()]
     changed = session.execute(_SCHEDULED, {"rows": to_text(rows), "epoch": epoch}).all()

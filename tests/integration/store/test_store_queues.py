@@ -257,7 +257,11 @@ def test_what_the_scheduler_says_is_shown_and_a_new_phase_wakes_the_job(
     conditions = [PodGroupCondition(type="Unschedulable", status="True", reason="NoRoom")]
 
     report(database, 1, {group.uid: PodGroupStatus(phase="Pending", conditions=conditions)})
-    assert due(database) == set(), "the phase is the old one"
+    assert due(database) == {str(job.uid)}, "the job repeats why it waits"
+    forget_work(database)
+    counted = PodGroupStatus(phase="Pending", conditions=conditions, running=1)
+    report(database, 1, {group.uid: counted})
+    assert due(database) == set(), "the phase and the reason are the old ones"
     status = PodGroupStatus(phase="Running", running=2)
     report(database, 1, {group.uid: status})
 
@@ -266,7 +270,7 @@ def test_what_the_scheduler_says_is_shown_and_a_new_phase_wakes_the_job(
         found = pod_groups.of_job(session, job.uid)
         assert pod_groups.counts_by_queue(session) == {"default": {"Running": 1}}
     assert found is not None
-    assert (found.phase, found.group.status, found.version) == ("Running", status, 3)
+    assert (found.phase, found.group.status, found.version) == ("Running", status, 4)
 
 
 def test_a_report_that_says_nothing_new_is_no_change(database: Database) -> None:
