@@ -58,6 +58,8 @@ SERVICES = (
     pod_group_service_pb2.DESCRIPTOR.services_by_name["PodGroupService"].full_name,
 )
 FEED_LAG_LIMIT_SECONDS = 5.0
+FEED_GAP = timedelta(milliseconds=10)
+"""Changes that come closer together are read at once."""
 
 
 @contextmanager
@@ -110,13 +112,13 @@ def main(settings: ControllerConfig) -> None:
             queues.KIND: queues.load,
         },
     )
-    heard = 0
+    heard = -1
 
     def read_feed() -> bool:
         nonlocal heard
-        if not hub.read_once():
-            heard = nudge.wait(heard, nudge.patience)
-        return True
+        heard = nudge.wait(heard, nudge.patience)
+        hub.read_once()
+        return False
 
     def maintain() -> bool:
         kept = settings.history_retention
@@ -156,7 +158,7 @@ def main(settings: ControllerConfig) -> None:
         running.enter_context(dispatcher.draining())
         queue_calls = QueueCalls(database, admission, QueueCounts(database))
         nothing = timedelta(0)
-        running.enter_context(repeating("feed", read_feed, idle=nothing))
+        running.enter_context(repeating("feed", read_feed, idle=FEED_GAP))
         running.enter_context(repeating("claims", dispatcher.claim_once, idle=nothing))
         running.enter_context(
             repeating("figures", Figures(database, hub).measure_once, idle=timedelta(seconds=5))
