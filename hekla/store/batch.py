@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import ORMExecuteState, Session as PlainSession, SessionTransaction
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 Values = Mapping[str, Any]
 
@@ -26,14 +27,14 @@ _WAITING: Final = "waiting"
 _DIALECT: Final[Dialect] = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
 
-class Question(Generic[T]):
+class Question(Generic[T_co]):
     """A statement, which is a constant of its module, and how its answer is read."""
 
     def __init__(
         self,
         statement: ClauseElement,
         values: Values,
-        read: Callable[[Sequence[Any]], T],
+        read: Callable[[Sequence[Any]], T_co],
     ) -> None:
         self._statement = statement
         self._values = values
@@ -41,7 +42,7 @@ class Question(Generic[T]):
         self._rows: Sequence[Any] | None = None
 
     @property
-    def answer(self) -> T:
+    def answer(self) -> T_co:
         """What the rows mean; it was asked before."""
         assert self._rows is not None, "nobody has asked"
         return self._read(self._rows)
@@ -70,6 +71,11 @@ def answer(session: Session, question: Question[T]) -> T:
     """The answer to one question."""
     ask(session, question)
     return question.answer
+
+
+def rows_of(statement: ClauseElement, values: Values) -> Question[Sequence[Any]]:
+    """A question that is answered by the rows as they are."""
+    return Question(statement, values, lambda rows: rows)
 
 
 def later(session: Session, statement: TextClause, values: Values) -> None:

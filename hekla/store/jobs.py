@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import bindparam, delete, func, insert, or_, select, text, tuple_, update
-from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from hekla.api.job import Job, JobStatus
 from hekla.domain import names, timestamps
@@ -24,7 +23,7 @@ from hekla.domain.trigger import Command
 from hekla.store import batch, feed, work
 from hekla.store.batch import Question
 from hekla.store.database import Session
-from hekla.store.objects import any_of, metadata, readable, to_json
+from hekla.store.objects import metadata, readable, to_json, to_text
 from hekla.store.schema import CommandRow, JobRow
 
 KIND: Final = "job"
@@ -58,6 +57,18 @@ class Place(NamedTuple):
     uid: UUID
 
 
+# Cheaper than a savepoint to go back to when a name is taken.
+_INSERT = text("""
+    insert into job (uid, namespace, name, labels, annotations, spec, queue, owner)
+    select uid, namespace, name, labels, annotations, spec, queue, owner
+      from jsonb_to_recordset(cast(:rows as jsonb))
+           as j(uid uuid, namespace text, name text, labels jsonb, annotations jsonb,
+                spec jsonb, queue text, owner jsonb)
+    on conflict (namespace, name) do nothing
+    returning *
+""")
+
+
 def insert_many(session: Session, jobs: Sequence[tuple[UUID, Job]]) -> Sequence[StoredJob]:
     """Store admitted jobs, each with a uid of its own, and have them looked at.
 
@@ -67,14 +78,9 @@ def insert_many(session: Session, jobs: Sequence[tuple[UUID, Job]]) -> Sequence[
         AlreadyExistsError: a job of such a name exists, or two of ``jobs`` have one name;
             nothing is stored.
     """
-    # Cheaper than a savepoint to go back to when a name is taken.
-    unless_taken = (
-        insert_unless(JobRow)
-        .on_conflict_do_nothing(index_elements=["namespace", "name"])
-        .returning(JobRow)
-    )
-    rows = [_new_row(uid, job) for uid, job in jobs]
-    made = {row.uid: row for row in session.scalars(unless_taken, rows)}
+    rows = to_text([_new_row(uid, job) for uid, job in jobs])
+    inserting = Question(_INSERT, {"rows": rows}, lambda found: {row.uid: row for row in found})
+    made = batch.answer(session, inserting)
     if len(made) < len(jobs):
         why = _taken(session, [job for uid, job in jobs if uid not in made])
         session.execute(delete(JobRow).where(JobRow.uid.in_(made)))
@@ -90,7 +96,7 @@ def insert_many(session: Session, jobs: Sequence[tuple[UUID, Job]]) -> Sequence[
 def _new_row(uid: UUID, job: Job) -> dict[str, Any]:
     meta = job.metadata
     return {
-        "uid": uid,
+        "uid": str(uid),
         "namespace": meta.namespace,
         "name": meta.name,
         "labels": meta.labels or {},
@@ -165,10 +171,14 @@ def locked(uid: UUID) -> Question[StoredJob]:
 
 def load(session: Session, uids: Sequence[str] | None) -> Mapping[str, Job]:
     """Jobs by uid: those named that exist, or all. For the feed's reader."""
-    statement = select(JobRow)
+    loading = batch.rows_of(_ALL, {})
     if uids is not None:
-        statement = statement.where(JobRow.uid == any_of(uids))
-    return readable(session.scalars(statement), _to_job)
+        loading = batch.rows_of(_SOME, {"uids": [UUID(uid) for uid in uids]})
+    return readable(batch.answer(session, loading), _to_job)
+
+
+_ALL = text("select * from job")
+_SOME = text("select * from job where uid = any(:uids)")
 
 
 def page(
@@ -193,6 +203,16 @@ def page(
     return [_to_stored(row) for row in session.scalars(statement)]
 
 
+_RECORD = text("""
+    update job
+       set status = cast(:status as jsonb), counters = cast(:counters as jsonb),
+           phase = :phase, started_at = :started_at, finished_at = :finished_at,
+           version = version + 1
+     where uid = :uid and version = :version
+    returning version
+""")
+
+
 def record(
     session: Session,
     stored: StoredJob,
@@ -211,8 +231,8 @@ def record(
     """
     phase = status.state.phase or JobPhase.PENDING
     values = {
-        "status": to_json(status),
-        "counters": dict(counters),
+        "status": to_text(to_json(status)),
+        "counters": to_text(dict(counters)),
         "phase": phase,
         "started_at": started_at,
         "finished_at": finished_at,
@@ -224,12 +244,12 @@ def record(
     ):
         _lock(session, stored)
         return stored.version
-    version = session.scalars(
-        update(JobRow)
-        .where(JobRow.uid == stored.uid, JobRow.version == stored.version)
-        .values(**values, version=JobRow.version + 1)
-        .returning(JobRow.version)
-    ).one_or_none()
+    recording = Question(
+        _RECORD,
+        values | {"uid": stored.uid, "version": stored.version},
+        lambda rows: int(rows[0].version) if rows else None,
+    )
+    version = batch.answer(session, recording)
     if version is None:
         raise ConflictError(f"job {stored.key} changed since it was read")
     feed.record(session, feed.Change(KIND, str(stored.uid), version, feed.MODIFIED))

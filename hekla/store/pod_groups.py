@@ -20,7 +20,7 @@ from hekla.store import batch, feed, jobs, work
 from hekla.store.batch import Question
 from hekla.store.database import Session
 from hekla.store.jobs import Place
-from hekla.store.objects import any_of, last_state, metadata, readable, to_json, to_text
+from hekla.store.objects import last_state, metadata, readable, to_json, to_text
 from hekla.store.schema import PodGroupRow
 
 KIND: Final = "pod_group"
@@ -143,10 +143,14 @@ def group(job: UUID) -> Question[StoredGroup | None]:
 
 def load(session: Session, uids: Sequence[str] | None) -> Mapping[str, PodGroup]:
     """Groups by uid: those named that exist, or all. For the feed's reader."""
-    statement = select(PodGroupRow)
+    loading = batch.rows_of(_ALL, {})
     if uids is not None:
-        statement = statement.where(PodGroupRow.uid == any_of(uids))
-    return readable(session.scalars(statement), _to_group)
+        loading = batch.rows_of(_SOME, {"uids": [UUID(uid) for uid in uids]})
+    return readable(batch.answer(session, loading), _to_group)
+
+
+_ALL = text("select * from pod_group")
+_SOME = text("select * from pod_group where uid = any(:uids)")
 
 
 def page(

@@ -63,6 +63,19 @@ def finding(key: RequestKey, body: bytes) -> Question[Answered | None]:
     return Question(_FIND, key._asdict(), read)
 
 
+_RECORD = text("""
+    insert into request (caller, method, id, body_hash, uids, warnings, incarnation)
+    select :caller, :method, :id, :hash, cast(:uids as jsonb), cast(:warnings as jsonb),
+           incarnation from store
+    on conflict (caller, method, id) do update
+       set body_hash = excluded.body_hash, uids = excluded.uids,
+           warnings = excluded.warnings, incarnation = excluded.incarnation,
+           created_at = excluded.created_at
+     where request.incarnation <> excluded.incarnation
+    returning id
+""")
+
+
 def record(
     session: Session,
     key: RequestKey,
@@ -82,20 +95,7 @@ def record(
         "uids": orjson.dumps([str(uid) for uid in uids]).decode(),
         "warnings": orjson.dumps(list(warnings)).decode(),
     }
-    done = session.execute(
-        text(
-            "insert into request (caller, method, id, body_hash, uids, warnings, incarnation)"
-            " select :caller, :method, :id, :hash, cast(:uids as jsonb),"
-            " cast(:warnings as jsonb), incarnation from store"
-            " on conflict (caller, method, id) do update"
-            "    set body_hash = excluded.body_hash, uids = excluded.uids,"
-            "        warnings = excluded.warnings, incarnation = excluded.incarnation,"
-            "        created_at = excluded.created_at"
-            "  where request.incarnation <> excluded.incarnation"
-        ),
-        values,
-    )
-    return bool(done.rowcount)  # type: ignore[attr-defined]
+    return batch.answer(session, Question(_RECORD, values, bool))
 
 
 def prune(session: Session, *, older_than: timedelta, limit: int = 10_000) -> int:
