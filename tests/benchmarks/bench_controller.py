@@ -12,17 +12,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 from uuid import UUID, uuid4
 
-from sqlalchemy import event, text
+from sqlalchemy import text
 
 from hekla.domain.phases import PodGroupPhase
 from hekla.kube.client import KubeClient
@@ -142,13 +140,8 @@ def passes(database: Database) -> None:
     for pods in (1, 100, 5_000):
         uid = submit(database, f"idle-{pods}", pods)
         driver.start(uid)
-        with counted(database) as statements:
-            took = [timed(partial(driver.look, uid)) for _ in range(20)]
-        each = statements["statement"] / 20 - 1  # one is the claim
-        say(
-            f"pass with nothing to do, {pods:5} pods: {1e3 * statistics.median(took):.1f} ms,"
-            f" {each:.0f} statements"
-        )
+        took = [timed(partial(driver.look, uid)) for _ in range(20)]
+        say(f"pass with nothing to do, {pods:5} pods: {1e3 * statistics.median(took):.1f} ms")
         driver.pods.pods.clear()
         driver.pods.events.clear()
         with database.transaction() as session:
@@ -171,19 +164,14 @@ def lives(database: Database) -> None:
             for one in claims:
                 runner.run(one)
 
-    with counted(database) as statements:
-        started = time.perf_counter()
-        round_()
-        for uid in uids:
-            driver.admit(uid, PodGroupPhase.INQUEUE)
-        round_()
-        spent = time.perf_counter() - started
+    started = time.perf_counter()
+    round_()
+    for uid in uids:
+        driver.admit(uid, PodGroupPhase.INQUEUE)
+    round_()
+    spent = time.perf_counter() - started
     assert len(pods.created) == len(uids)
-    say(
-        f"from stored to pods asked for, one worker: {len(uids) / spent:.0f} jobs/s,"
-        f" {statements['statement'] / len(uids):.0f} statements a job,"
-        f" {statements['commit'] / len(uids):.1f} commits"
-    )
+    say(f"from stored to pods asked for, one worker: {len(uids) / spent:.0f} jobs/s")
 
 
 def claim(database: Database) -> Sequence[work.Claim]:
@@ -206,26 +194,6 @@ def timed(act: Callable[[], object]) -> float:
     started = time.perf_counter()
     act()
     return time.perf_counter() - started
-
-
-@contextmanager
-def counted(database: Database) -> Iterator[Counter[str]]:
-    """Statements and commits of the block."""
-    seen: Counter[str] = Counter()
-
-    def statement(*_: Any) -> None:
-        seen["statement"] += 1
-
-    def commit(*_: Any) -> None:
-        seen["commit"] += 1
-
-    event.listen(database.engine, "before_cursor_execute", statement)
-    event.listen(database.engine, "commit", commit)
-    try:
-        yield seen
-    finally:
-        event.remove(database.engine, "before_cursor_execute", statement)
-        event.remove(database.engine, "commit", commit)
 
 
 if __name__ == "__main__":
