@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, Protocol
@@ -25,6 +27,9 @@ REPORT_TIMEOUT: Final = 10.0
 STREAM_SPAN: Final = 3600.0
 """Seconds after which a stream is opened anew: every call has an end."""
 
+LONGEST_SILENCE: Final = 30.0
+"""Seconds after which a stream that says nothing, not even bookmarks, is opened anew."""
+
 BOOKMARK: Final = "BOOKMARK"
 """No object: everything up to the cursor was told."""
 UNREADABLE: Final = "UNREADABLE"
@@ -40,6 +45,41 @@ class News(NamedTuple):
     type: str
     object: Any
     """A ``Group`` or a ``Queue``; None where there is none."""
+
+
+@contextmanager
+def attended(
+    call: Any, news: Iterator[News], *, silence: float = LONGEST_SILENCE
+) -> Iterator[Iterator[News]]:
+    """The news of a call that is given up when nothing came for ``silence`` seconds.
+
+    A server sends bookmarks all the time: one that says nothing is stuck, or is not there any
+    more and nobody was told. The call ends in any case when the block does.
+    """
+    over = threading.Event()
+    heard_at = time.monotonic()
+
+    def heard() -> Iterator[News]:
+        nonlocal heard_at
+        for one in news:
+            heard_at = time.monotonic()
+            yield one
+            heard_at = time.monotonic()  # what the reader took is not the server's silence
+
+    def watch() -> None:
+        while not over.wait(silence / 10):
+            if time.monotonic() - heard_at > silence:
+                log.warning("stream given up", extra={"silence": silence})
+                call.cancel()
+                return
+
+    watcher = threading.Thread(target=watch, name="stream-silence", daemon=True)
+    watcher.start()
+    try:
+        yield heard()
+    finally:
+        over.set()
+        call.cancel()
 
 
 class _Message(Protocol):
@@ -73,11 +113,8 @@ class Controller:
                 queues_pb2.WatchQueuesRequest(cursor=cursor), timeout=STREAM_SPAN
             )
             news = _read(call, lambda message: convert.queue(message.queue))
-        try:
-            with translated("the controller"):
-                yield news
-        finally:
-            call.cancel()
+        with translated("the controller"), attended(call, news) as attended_news:
+            yield attended_news
 
     def report(self, epoch: int, reports: Iterable[GroupReport]) -> Sequence[str]:
         """Tell what was decided of groups; return the uids of those that are gone.

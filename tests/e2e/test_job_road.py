@@ -83,7 +83,7 @@ def test_a_gang_that_does_not_fit_waits_whole_and_says_why(stack: Stack) -> None
 
     wait_until(
         lambda: (
-            "20/20 tasks in gang unschedulable"
+            "tasks in gang unschedulable: pod group is not ready, 20 Pending, 20 minAvailable"
             in shown(stack, "job", "get", "big")["status"]["state"].get("message", "")
         ),
         timeout=30,
