@@ -156,6 +156,7 @@ def test_an_event_from_before_a_bind_does_not_undo_it(running: Running) -> None:
         made.gang("later", 1, cpu="8")
         wait_until(
             lambda: "Insufficient cpu" in told(made.cluster.pod("later-0")),
+            timeout=40,  # another wording of the same refusal is told after 10 s at least
             what="the later pod to be refused",
         )
     finally:
