@@ -14,10 +14,9 @@ from google.protobuf.message import Message
 
 from hekla.client.records import Change, ChangeType
 from hekla.domain.errors import UnavailableError
+from hekla.rpc.channel import FIRST_PAUSE, LONGEST_PAUSE, patiently
 from hekla.rpc.errors import translated
 
-FIRST_PAUSE: Final = 0.1
-LONGEST_PAUSE: Final = 1.0
 PAGE: Final = 500
 
 Request_contra = TypeVar("Request_contra", bound=Message, contravariant=True)
@@ -77,17 +76,12 @@ class Caller:
         Raises:
             DomainError: what the service answered, or that it cannot be reached.
         """
-        until = time.monotonic() + self._patience
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                with self._translated():
-                    return method(request, timeout=self._timeout)
-            except UnavailableError:
-                if self._closed.is_set() or time.monotonic() + pause > until:
-                    raise
-            time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+
+        def call() -> Response_co:
+            with self._translated():
+                return method(request, timeout=self._timeout)
+
+        return patiently(call, patience=self._patience, going=lambda: not self._closed.is_set())
 
     def stream(
         self,

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from typing import Final
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 import grpc
 
+from hekla.domain.errors import UnavailableError
 from hekla.rpc.server import LARGEST_MESSAGE
 
-_RETRY: Final = {
-    "methodConfig": [
-        {
-            "name": [{}],  # every method: reads are safe to repeat, writes carry a request id
-            "retryPolicy": {
-                "maxAttempts": 4,
-                "initialBackoff": "0.1s",
-                "maxBackoff": "1s",
-                "backoffMultiplier": 2,
-                "retryableStatusCodes": ["UNAVAILABLE"],
-            },
-        }
-    ]
-}
+FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 1.0
 
 _OPTIONS: Final = (
-    ("grpc.service_config", json.dumps(_RETRY)),
-    ("grpc.enable_retries", 1),
+    # gRPC's own retries can lose a call for good: a stream that a stopping server refused, and
+    # that was tried again as the connection went away, neither ended nor could be cancelled.
+    ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),  # a proxy for the web does not lead to our services
     ("grpc.max_receive_message_length", LARGEST_MESSAGE),
     ("grpc.max_send_message_length", LARGEST_MESSAGE),
@@ -37,10 +28,38 @@ _OPTIONS: Final = (
     ("grpc.max_reconnect_backoff_ms", 1_000),
 )
 
+Answer = TypeVar("Answer")
+
 
 def connect(address: str) -> grpc.Channel:
     """A channel to ``host:port`` or ``unix:/path``; it connects when it is first used.
 
-    Calls that find nobody are tried again for about a second. Every call names a deadline.
+    No call is tried again by itself (see :func:`patiently`), and every call names a deadline.
     """
     return grpc.insecure_channel(address, options=_OPTIONS)
+
+
+def patiently(
+    call: Callable[[], Answer],
+    *,
+    patience: float,
+    going: Callable[[], bool] = lambda: True,
+) -> Answer:
+    """Call, and call again for ``patience`` seconds while the service cannot be reached.
+
+    For calls that answer once: reads are safe to repeat, and writes carry a request id. Who
+    reads a stream opens it again from where it was.
+
+    Raises:
+        UnavailableError: it still cannot be reached, or ``going`` says that it is over.
+    """
+    until = time.monotonic() + patience
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            return call()
+        except UnavailableError:
+            if not going() or time.monotonic() + pause > until:
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)

@@ -9,7 +9,7 @@ from hekla.api.convert import to_message, to_model
 from hekla.api.job import Job
 from hekla.api.queue import Queue
 from hekla.domain.errors import InvalidError, PreconditionError, Violation
-from hekla.rpc.channel import connect
+from hekla.rpc.channel import connect, patiently
 from hekla.rpc.errors import translated
 from hekla.v1 import (
     admission_service_pb2 as messages,
@@ -19,6 +19,8 @@ from hekla.v1 import (
 )
 
 REVIEW_TIMEOUT_SECONDS: Final = 10.0
+PATIENCE_SECONDS: Final = 1.0
+"""For so long a webhook that is being started again is tried."""
 CREATE: Final = "CREATE"
 UPDATE: Final = "UPDATE"
 DELETE: Final = "DELETE"
@@ -81,10 +83,13 @@ class Admission:
         return AdmittedQueue(to_model(response.queue, Queue), list(response.warnings))
 
     def _review(self, request: messages.AdmissionRequest) -> messages.AdmissionResponse:
-        with translated("the webhook"):
-            response = self._stub.Review(
-                messages.ReviewRequest(requests=[request]), timeout=REVIEW_TIMEOUT_SECONDS
-            ).responses[0]
+        def call() -> messages.ReviewResponse:
+            with translated("the webhook"):
+                return self._stub.Review(
+                    messages.ReviewRequest(requests=[request]), timeout=REVIEW_TIMEOUT_SECONDS
+                )
+
+        response = patiently(call, patience=PATIENCE_SECONDS).responses[0]
         if not response.allowed:
             violations = [
                 Violation(one.path, one.message, one.passing) for one in response.violations

@@ -42,7 +42,7 @@ def error_of(error: Exception) -> DomainError:
 def test_every_error_of_the_domain_arrives_as_itself(kind: type[DomainError]) -> None:
     got = error_of(kind("job default/a: no"))
 
-    # Unavailable is retried by the channel, and is told apart from a peer that is away.
+    # Unavailable is told apart from a peer that is away.
     assert type(got) is kind
     assert str(got) == "job default/a: no"
 
