@@ -70,7 +70,7 @@ def say(line: str) -> None:
 
 def idle(stack: Stack, seconds: float) -> None:
     """Processor time of a controller that has nothing to do."""
-    pid = stack.units()["controller"]["pid"]
+    pid = stack.units()["controller"].pid
     whole = [pid, *children(pid)]
     time.sleep(2)  # what starting left to do is done
     before = [processor_seconds(one) for one in whole]

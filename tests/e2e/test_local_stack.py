@@ -6,22 +6,17 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from hekla.local import up
-from hekla.local.endpoints import Home, remembered_ports
 from hekla.local.supervisor import processes
-from hekla.local.up import Standing
+from tests.support.stack import Stack, running_stack
 from tests.support.waiting import wait_until
 
-HEKLA: Final = str(Path(sys.executable).parent / "hekla")
-SERVICES: Final = {"postgres", "cluster", "webhook", "controller", "scheduler", "flow"}
+UNITS: Final = {"postgres", "cluster", "webhook", "controller", "scheduler", "flow"}
 
 # Everything is stubborn here: a container that ignores TERM, and a child of it in a session of
 # its own that does so too.
@@ -49,76 +44,16 @@ spec:
 """
 
 
-class Stack:
-    """A home of the tests' own, and the command line for it."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-
-    def run(
-        self, *args: str, stdin: str | None = None, timeout: float = 120
-    ) -> subprocess.CompletedProcess[str]:
-        kept = {name: value for name, value in os.environ.items() if name[:6] != "HEKLA_"}
-        return subprocess.run(
-            [HEKLA, *args],
-            env={**kept, "HEKLA_HOME": str(self.home)},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout,
-        )
-
-    def ok(self, *args: str, stdin: str | None = None) -> str:
-        done = self.run(*args, stdin=stdin)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def fails(self, *args: str) -> str:
-        done = self.run(*args)
-        assert done.returncode != 0
-        lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-        assert len(lines) == 1, done.stderr
-        assert "Traceback" not in done.stderr
-        return lines[0]
-
-    def units(self) -> Mapping[str, Standing]:
-        return {unit.name: unit for unit in up.status(Home(self.home)) or ()}
-
-    def ports(self) -> Mapping[str, int]:
-        return remembered_ports(Home(self.home))
-
-    def processes(self) -> list[int]:
-        """Every process with this home in its environment, but for the tests' own."""
-        mark = f"HEKLA_HOME={self.home}".encode()
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) != os.getpid():
-                try:
-                    environ = (entry / "environ").read_bytes()
-                except OSError:
-                    continue
-                if mark in environ.split(b"\0"):
-                    found.append(int(entry.name))
-        return found
-
-    def ready(self) -> bool:
-        units = self.units()
-        return set(units) >= SERVICES and not any(unit.problem for unit in units.values())
-
-
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    found = Stack(tmp_path_factory.mktemp("stack") / "home")
-    found.ok("up", "--detach", "--nodes", "2")
-    yield found
-    found.run("down")
+    with running_stack(tmp_path_factory.mktemp("stack") / "home", "--nodes", "2") as found:
+        yield found
 
 
 def test_everything_is_ready_and_every_file_is_in_the_home(stack: Stack) -> None:
     units = stack.units()
 
-    assert set(units) == SERVICES
+    assert set(units) == UNITS
     assert {unit.state for unit in units.values()} == {"RUNNING"}
     assert stack.ready()
     endpoints = json.loads((stack.home / "endpoints.json").read_text())
@@ -207,7 +142,7 @@ def test_down_leaves_no_process_though_pods_are_stubborn_and_up_has_all_data(
 
     assert stack.ok("down") == f"hekla is down in {stack.home}\n"
 
-    assert stack.processes() == []
+    assert not stack.processes()
     assert stack.ok("down") == f"hekla was down in {stack.home}\n"
     assert "not up" in stack.fails("status")
 
@@ -228,7 +163,7 @@ def test_a_port_in_use_is_an_error_and_nothing_is_left(tmp_path: Path) -> None:
         line = other.fails("up", "--detach", "--port", f"controller={port}")
 
     assert line == f"error: port {port} for controller is in use"
-    assert other.processes() == []
+    assert not other.processes()
 
 
 def test_data_of_another_postgres_is_an_error_and_nothing_is_left(tmp_path: Path) -> None:
@@ -240,4 +175,4 @@ def test_data_of_another_postgres_is_an_error_and_nothing_is_left(tmp_path: Path
     line = other.fails("up", "--detach")
 
     assert line.startswith("error: postgres does not start: ")
-    assert other.processes() == []
+    assert not other.processes()

@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from hekla.client import Client
+from hekla.client.endpoints import SERVICES
 from hekla.domain.errors import DomainError
+from hekla.local import up
+from hekla.local.endpoints import Home, remembered_ports
+from hekla.local.up import Standing
 from tests.support.waiting import wait_until
 
 HEKLA: Final = str(Path(sys.executable).parent / "hekla")
@@ -49,26 +53,54 @@ class Stack:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def fails(self, *args: str) -> str:
+        """Run ``hekla``, which must fail; return the one line that says why."""
+        done = self.run(*args)
+        assert done.returncode != 0
+        lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        assert len(lines) == 1, done.stderr
+        assert "Traceback" not in done.stderr
+        return lines[0]
+
     def client(self) -> Client:
         """The SDK for this stack."""
         return Client(environ=self._environ)
 
-    def units(self) -> Mapping[str, Mapping[str, Any]]:
-        """What ``hekla status`` tells, by name."""
-        done = self.run("status", "-o", "json")
-        found = json.loads(done.stdout or '{"services": []}')["services"]
-        return {unit["name"]: unit for unit in found}
+    def units(self) -> Mapping[str, Standing]:
+        """What ``hekla status`` tells, by name; nothing while it has nobody to ask."""
+        try:
+            return {unit.name: unit for unit in up.status(Home(self.home)) or ()}
+        except DomainError:
+            return {}
+
+    def ports(self) -> Mapping[str, int]:
+        """The ports it keeps, by what they are for."""
+        return remembered_ports(Home(self.home))
+
+    def processes(self) -> Sequence[int]:
+        """Every process with this home in its environment, but for the tests' own."""
+        mark = f"HEKLA_HOME={self.home}".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and int(entry.name) != os.getpid():
+                try:
+                    environ = (entry / "environ").read_bytes()
+                except OSError:
+                    continue
+                if mark in environ.split(b"\0"):
+                    found.append(int(entry.name))
+        return found
 
     def ready(self) -> bool:
-        """Whether all that runs is ready."""
+        """Whether all that runs is ready, and the services are there."""
         units = self.units()
-        return bool(units) and not any(unit["problem"] for unit in units.values())
+        return set(units) >= set(SERVICES) and not any(unit.problem for unit in units.values())
 
     def kill(self, *names: str, number: int = signal.SIGKILL) -> None:
         """Send a signal to the main processes of these units, if they run."""
         units = self.units()
         for name in names:
-            pid = units[name]["pid"]
+            pid = units[name].pid
             if pid is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
