@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 import orjson
 
 from hekla.local import discovery, errors, paging, routing, selection, streams
+from hekla.local.accesses import Accesses
 from hekla.local.faults import Faults
 from hekla.local.journal import JournalError
 from hekla.local.objects import Objects
@@ -63,6 +64,7 @@ class App:
         self._watches = watches
         self._faults = faults
         self._logs = logs
+        self._accesses = Accesses()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -87,7 +89,9 @@ class App:
         target = routing.find(self._registry, request.path)
         if target is None:
             await self._answer_page(request, sent)
-        elif request.method == "GET":
+            return
+        self._accesses.note(target, request)
+        if request.method == "GET":
             await self._read(target, request, sent)
         elif request.method == "DELETE" and target.name is None:
             await sent.whole(200, await self._delete_all(target, request))
@@ -105,6 +109,8 @@ class App:
                 if wrong:
                     raise errors.bad_request("; ".join(str(found) for found in wrong))
             await sent.json(200, self._faults.describe())
+        elif path == "/hekla/accesses":
+            await sent.json(200, self._accesses.describe())
         else:
             page = discovery.page(self._registry, path) if request.method == "GET" else None
             if page is None:
@@ -252,6 +258,7 @@ async def _read(scope: Scope, receive: Receive) -> Request:
         routing.read_query(scope["query_string"]),
         content_type.partition(";")[0].strip().lower(),
         body,
+        headers.get(b"user-agent", b"").decode("latin-1"),
     )
 
 

@@ -36,6 +36,8 @@ class Request:
     query: dict[str, str]
     content_type: str
     body: bytes
+    agent: str = ""
+    """Who says to have sent it."""
 
     def flag(self, name: str) -> bool:
         """Whether a parameter is given and not false; some clients say ``True``."""

@@ -71,6 +71,7 @@ def say(line: str) -> None:
 def idle(stack: Stack, seconds: float) -> None:
     """Processor time of a controller that has nothing to do."""
     pid = stack.units()["controller"].pid
+    assert pid is not None
     whole = [pid, *children(pid)]
     time.sleep(2)  # what starting left to do is done
     before = [processor_seconds(one) for one in whole]
