@@ -199,18 +199,19 @@ class Session:
         fenced: bool,
     ) -> Answer:
         left = deadline - time.monotonic()
-        data: bytes | BytesPayload | None = body
-        if fenced and self._fence is not None:
-            left = min(left, self._fence.left())
-            data = _Fenced(self._fence, body or b"", content_type=content_type)
+        fence = self._fence if fenced else None
+        if fence is not None:
+            left = min(left, fence.left())
             if left <= 0:
                 raise FencedError("the lease is not held")
         if left <= 0:
             raise NotSentError("no time is left")
         headers = self._headers
-        if body is not None:
+        data: _Body | None = None
+        if body is not None or fence is not None:
             headers = headers.copy()
             headers["Content-Type"] = content_type
+            data = _Body(body or b"", fence, content_type=content_type)
         try:
             async with self._http.request(
                 method,
@@ -228,6 +229,8 @@ class Session:
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             if isinstance(error.__cause__, FencedError):
                 raise error.__cause__ from error
+            if data is not None and not data.begun:
+                raise NotSentError(_text(error)) from error
             raise UnansweredError(_text(error)) from error
 
     @asynccontextmanager
@@ -282,16 +285,21 @@ class Session:
                 await retired.close()
 
 
-class _Fenced(BytesPayload):
-    """A body that is only written while the fence is up: the last moment there is."""
+class _Body(BytesPayload):
+    """A body that knows whether any of it was written, and that a fence can hold back.
 
-    def __init__(self, fence: Fence, body: bytes, *, content_type: str) -> None:
+    The fence is looked at as the body is about to be written: the last moment there is.
+    """
+
+    def __init__(self, body: bytes, fence: Fence | None, *, content_type: str) -> None:
         super().__init__(body, content_type=content_type)
         self._fence = fence
+        self.begun = False
 
     def _check(self) -> None:
-        if self._fence.left() <= 0:
+        if self._fence is not None and self._fence.left() <= 0:
             raise FencedError("the lease ended before the request was sent")
+        self.begun = True
 
     async def write(self, writer: Any) -> None:
         self._check()

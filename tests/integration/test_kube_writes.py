@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,21 @@ class TestServerAway:
 
             with pytest.raises(UnavailableError):
                 client.list(PODS, timeout=0.3)
+
+    def test_what_time_ran_out_for_before_it_was_sent_is_told_so(self, tmp_path: Path) -> None:
+        # A server that takes no connection: its queue is full, and the kernel answers nobody.
+        with KubeServer() as server, socket.socket() as full, ExitStack() as queued:
+            full.bind(("127.0.0.1", 0))
+            full.listen(0)
+            for _ in range(2):
+                waiting = queued.enter_context(socket.socket())
+                waiting.settimeout(0)
+                waiting.connect_ex(full.getsockname())
+            server.port = full.getsockname()[1]
+            with KubeClient.start(server.kubeconfig(tmp_path), isolated=False) as client:
+                [reply] = client.create_many(PODS, [pod("p")], timeout=0.3)
+
+        assert (reply.status, reply.reason) == (0, "NotSent")
 
     def test_a_server_that_comes_back_in_time_is_used(self, tmp_path: Path) -> None:
         with socket.socket() as free:
