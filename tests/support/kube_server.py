@@ -275,7 +275,8 @@ class KubeServer:
 
     def _abort(self, transports: set[asyncio.Transport]) -> None:
         for transport in list(transports):
-            transport.abort()
+            if not transport.is_closing():  # Python 3.11.2 fails on a TLS transport that is
+                transport.abort()
 
     # Serving, in the loop.
 
