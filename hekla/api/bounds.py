@@ -14,7 +14,8 @@ from functools import cache
 from typing import Annotated, Any, Final, Union
 
 from hekla.api.fields import Bound, Model, shown
-from hekla.api.meta import LabelSelector, ObjectMeta
+from hekla.api.hyper_node import MemberSelector
+from hekla.api.meta import EmbeddedMeta, LabelSelector, ObjectMeta
 from hekla.domain import paths, selector, syntax
 from hekla.domain.errors import InvalidError, Violation
 
@@ -126,6 +127,11 @@ def _metadata(meta: ObjectMeta, path: str) -> Iterator[Violation]:
         # What is generated goes on with letters and digits.
         wrong = syntax.subdomain_error(f"{meta.generate_name}x")
         yield from _wrong(wrong, meta.generate_name, path, "generateName")
+    yield from _embedded_metadata(meta, path)
+
+
+def _embedded_metadata(meta: ObjectMeta | EmbeddedMeta, path: str) -> Iterator[Violation]:
+    """The same without names, which are given to what is made."""
     if meta.namespace:
         wrong = syntax.label_error(meta.namespace)
         yield from _wrong(wrong, meta.namespace, path, "namespace")
@@ -157,6 +163,14 @@ def _label_selector(value: LabelSelector, path: str) -> Iterator[Violation]:
                 yield Violation(f"{path}.{violation.path}", violation.message)
 
 
+def _member_selector(value: MemberSelector, path: str) -> Iterator[Violation]:
+    ways = (value.exact_match, value.regex_match, value.label_match)
+    count = sum(way is not None for way in ways)
+    if count != 1:
+        message = f"must have one of exactMatch, regexMatch and labelMatch, has {count}"
+        yield Violation(path, message)
+
+
 def _wrong(wrong: str | None, value: str, path: str, *keys: str | int) -> Iterator[Violation]:
     if wrong is not None:
         yield Violation(paths.at(path, *keys), f"{wrong}, is {shown(value)}")
@@ -164,5 +178,7 @@ def _wrong(wrong: str | None, value: str, path: str, *keys: str | int) -> Iterat
 
 _WHOLE: Final[Mapping[type[Model], Callable[[Any, str], Iterable[Violation]]]] = {
     ObjectMeta: _metadata,
+    EmbeddedMeta: _embedded_metadata,
+    MemberSelector: _member_selector,
     LabelSelector: _label_selector,
 }

@@ -16,22 +16,43 @@ import pydantic
 from pydantic_core import ErrorDetails
 
 from hekla.api.bounds import violations
+from hekla.api.command import Command
+from hekla.api.cron_job import CronJob
 from hekla.api.fields import Model, shown
+from hekla.api.hyper_node import HyperNode
 from hekla.api.job import Job
+from hekla.api.job_flow import JobFlow
+from hekla.api.job_template import JobTemplate
+from hekla.api.numatopology import Numatopology
 from hekla.api.plain import require_plain
 from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue
-from hekla.domain import paths
+from hekla.domain import names, paths
 from hekla.domain.errors import InvalidError, Violation
-from hekla.domain.names import JOB_API_VERSION, SCHEDULING_API_VERSION
 
-Object = Job | PodGroup | Queue
+Object = (
+    Job
+    | PodGroup
+    | Queue
+    | JobFlow
+    | JobTemplate
+    | CronJob
+    | Command
+    | HyperNode
+    | Numatopology
+)
 M = TypeVar("M", bound=Model)
 
-KINDS: Final[Mapping[tuple[str, str], type[Job] | type[PodGroup] | type[Queue]]] = {
-    (JOB_API_VERSION, "Job"): Job,
-    (SCHEDULING_API_VERSION, "PodGroup"): PodGroup,
-    (SCHEDULING_API_VERSION, "Queue"): Queue,
+KINDS: Final[Mapping[tuple[str, str], type[Object]]] = {
+    (names.JOB_API_VERSION, "Job"): Job,
+    (names.SCHEDULING_API_VERSION, "PodGroup"): PodGroup,
+    (names.SCHEDULING_API_VERSION, "Queue"): Queue,
+    (names.FLOW_API_VERSION, "JobFlow"): JobFlow,
+    (names.FLOW_API_VERSION, "JobTemplate"): JobTemplate,
+    (names.JOB_API_VERSION, "CronJob"): CronJob,
+    (names.BUS_API_VERSION, "Command"): Command,
+    (names.TOPOLOGY_API_VERSION, "HyperNode"): HyperNode,
+    (names.NODE_INFO_API_VERSION, "Numatopology"): Numatopology,
 }
 
 _SERVER_ONLY: Final = frozenset({"managedFields", "selfLink"})
@@ -90,7 +111,7 @@ def _as_invalid(error: pydantic.ValidationError, cls: type[Model]) -> InvalidErr
     return InvalidError.of(list(dict.fromkeys(found)))
 
 
-def _kind(raw: Mapping[str, Any]) -> type[Job] | type[PodGroup] | type[Queue]:
+def _kind(raw: Mapping[str, Any]) -> type[Object]:
     version, kind = raw.get("apiVersion"), raw.get("kind")
     wrong = [
         Violation(key, "is required" if value is None else f"must be a text, is {shown(value)}")
@@ -106,8 +127,8 @@ def _kind(raw: Mapping[str, Any]) -> type[Job] | type[PodGroup] | type[Queue]:
         if kind == known_kind:
             message = f"must be {known_version} for a {kind} of Volcano, is {shown(version)}"
             raise InvalidError.of([Violation("apiVersion", message)])
-    names = ", ".join(known for _, known in KINDS)
-    message = f"must be one of {names}, is {shown(kind)} of {shown(version)}"
+    kinds = ", ".join(known for _, known in KINDS)
+    message = f"must be one of {kinds}, is {shown(kind)} of {shown(version)}"
     raise InvalidError.of([Violation("kind", message)])
 
 

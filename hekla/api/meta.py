@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+import re
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator
 
 from hekla.api.fields import Bound, Int32, Model, Name, Timestamp, default_for_null
+from hekla.domain import syntax
 
 TOPOLOGY_MODES: Final = ("hard", "soft")
+CONDITION_STATUSES: Final = ("True", "False", "Unknown")
+
+
+_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+
+
+def _reason_error(text: str) -> str | None:
+    if _REASON.fullmatch(text) is None:
+        return "must be one word of letters, digits, '_', ',' and ':' that begins with a letter"
+    return None
+
+
+def _without_creation(value: Any) -> Any:
+    # Go writes it into every metadata, also where it means nothing.
+    if isinstance(value, dict) and value.get("creationTimestamp", ...) is None:
+        return {key: item for key, item in value.items() if key != "creationTimestamp"}
+    return value
 
 
 class OwnerReference(Model):
@@ -36,6 +57,44 @@ class ObjectMeta(Model):
     owner_references: list[OwnerReference] | None = None
     finalizers: list[str] | None = None
     deletion_grace_period_seconds: Int32 | None = None
+
+
+class EmbeddedMeta(Model):
+    """Metadata of an object to be made, inside another. ``bounds`` checks it as a whole."""
+
+    name: Name = ""
+    namespace: Name = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+
+
+MadeWithMeta = Annotated[EmbeddedMeta | None, BeforeValidator(_without_creation)]
+
+
+class ObjectReference(Model):
+    """Names an object of any kind."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    field_path: str | None = None
+
+
+class Condition(Model):
+    """What was last found out about an object, and why."""
+
+    type: Annotated[str | None, Bound(required=True, check=syntax.qualified_name_error)] = None
+    status: Annotated[str | None, Bound(required=True, one_of=CONDITION_STATUSES)] = None
+    observed_generation: Annotated[Int32 | None, Bound(minimum=0)] = None
+    last_transition_time: Annotated[Timestamp | None, Bound(required=True)] = None
+    reason: Annotated[
+        str | None, Bound(required=True, min_length=1, max_length=1024, check=_reason_error)
+    ] = None
+    message: Annotated[str | None, Bound(required=True, max_length=32768)] = None
 
 
 class LabelSelectorRequirement(Model):

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import click
 
-from hekla.api.decode import Object, encode
+from hekla.api.decode import encode
 from hekla.api.fields import Model
 from hekla.api.job import Job
 from hekla.api.meta import ObjectMeta
@@ -17,7 +17,7 @@ from hekla.api.queue import Queue, QueueSpec
 from hekla.cli import gone, manifest, options
 from hekla.cli.errors import explained
 from hekla.cli.gone import Removal
-from hekla.cli.manifest import Item
+from hekla.cli.manifest import Applied, Item
 from hekla.client import Admitted, Client
 from hekla.domain.errors import (
     AlreadyExistsError,
@@ -84,7 +84,7 @@ def apply(client: Client, *, files: Sequence[str], namespace: str | None) -> Non
         click.echo(result)
 
 
-def _rank(found: Object) -> int:
+def _rank(found: Applied) -> int:
     """Queues before groups before jobs: what others need comes first."""
     return 0 if isinstance(found, Queue) else 1 if isinstance(found, PodGroup) else 2
 
@@ -109,7 +109,7 @@ def _applied(client: Client, item: Item) -> tuple[str, Sequence[str]]:
     raise PreconditionError("somebody else creates and deletes it at the same time; try again")
 
 
-def _create(client: Client, found: Object) -> Admitted[Object]:
+def _create(client: Client, found: Applied) -> Admitted[Applied]:
     match found:
         case Job():
             return client.jobs.create(found)
@@ -119,7 +119,7 @@ def _create(client: Client, found: Object) -> Admitted[Object]:
             return Admitted(client.pod_groups.create(found))
 
 
-def _update(client: Client, found: Object) -> tuple[Object, Admitted[Object]]:
+def _update(client: Client, found: Applied) -> tuple[Applied, Admitted[Applied]]:
     metadata = found.metadata
     match found:
         case Job():
@@ -227,7 +227,7 @@ def _failed(item: Item, error: DomainError) -> int:
     return 1
 
 
-def _delete(client: Client, found: Object) -> Removal | None:
+def _delete(client: Client, found: Applied) -> Removal | None:
     """Ask for one object's removal; only a job's takes time."""
     metadata = found.metadata
     match found:

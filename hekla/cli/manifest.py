@@ -11,9 +11,13 @@ from typing import Any, Final
 from hekla.api import document
 from hekla.api.decode import Object, decode
 from hekla.api.job import Job
+from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue
 from hekla.cli.kinds import JOBS, POD_GROUPS, QUEUES
 from hekla.domain.errors import InvalidError, Violation
+
+Applied = Job | PodGroup | Queue
+"""What may be created by a manifest."""
 
 STDIN: Final = "-"
 
@@ -22,7 +26,7 @@ STDIN: Final = "-"
 class Item:
     """One object of a manifest, and where it stands."""
 
-    object: Object
+    object: Applied
     where: str
     """For messages: ``jobs.yaml: document 2 (line 7)``."""
 
@@ -76,9 +80,8 @@ def parse(data: bytes, file: str, namespace: str | None) -> Sequence[Item]:
     for number, found in enumerate(documents, 1):
         where = f"{file}: document {number} (line {found.line})"
         try:
-            items.append(
-                Item(_placed(decode(_as_admission_reads(found.value)), namespace), where)
-            )
+            read = _applied(decode(_as_admission_reads(found.value)))
+            items.append(Item(_placed(read, namespace), where))
         except InvalidError as error:
             violations = error.violations or [Violation("", str(error))]
             wrong += [Violation(where, str(one)) for one in violations]
@@ -107,7 +110,14 @@ def _as_admission_reads(value: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**value, "spec": {key: part for key, part in spec.items() if key != "queue"}}
 
 
-def _placed(found: Object, namespace: str | None) -> Object:
+def _applied(found: Object) -> Applied:
+    if isinstance(found, Applied):
+        return found
+    message = f"is {found.kind}, which nothing serves yet"
+    raise InvalidError.of([Violation("kind", message)])
+
+
+def _placed(found: Applied, namespace: str | None) -> Applied:
     metadata = found.metadata
     if isinstance(found, Queue):
         return found

@@ -6,6 +6,10 @@ from typing import Final, NamedTuple
 
 JOB_API_VERSION: Final = "batch.volcano.sh/v1alpha1"
 SCHEDULING_API_VERSION: Final = "scheduling.volcano.sh/v1beta1"
+FLOW_API_VERSION: Final = "flow.volcano.sh/v1alpha1"
+BUS_API_VERSION: Final = "bus.volcano.sh/v1alpha1"
+TOPOLOGY_API_VERSION: Final = "topology.volcano.sh/v1alpha1"
+NODE_INFO_API_VERSION: Final = "nodeinfo.volcano.sh/v1alpha1"
 
 ROOT_QUEUE: Final = "root"
 DEFAULT_QUEUE: Final = "default"
@@ -28,6 +32,11 @@ COOLDOWN_TIME: Final = "volcano.sh/cooldown-time"
 REVOCABLE_ZONE: Final = "volcano.sh/revocable-zone"
 JDB_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
 JDB_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
+
+CREATED_BY_JOB_FLOW: Final = "volcano.sh/createdByJobFlow"
+"""Label and annotation of a job that is a step of a flow: ``<namespace>.<flow>``."""
+CREATED_BY_JOB_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
+"""Label and annotation of a job that was made from a template: ``<namespace>.<template>``."""
 
 ATTEMPT_UID: Final = "hekla.io/attempt-uid"
 """Annotation that binds a pod to its attempt row."""
@@ -60,3 +69,8 @@ def pod_name(job: str, task: str, index: int) -> str:
 def pod_group_name(job: str, uid: str) -> str:
     """The name of a job's pod group."""
     return f"{job}-{uid}"
+
+
+def flow_job_name(flow: str, step: str) -> str:
+    """The name of the job that is a flow's step."""
+    return f"{flow}-{step}"

@@ -79,3 +79,13 @@ class QueueState(StrEnum):
     CLOSED = "Closed"
     CLOSING = "Closing"
     UNKNOWN = "Unknown"
+
+
+class FlowPhase(StrEnum):
+    """Where a flow stands."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEED = "Succeed"
+    FAILED = "Failed"
+    TERMINATING = "Terminating"

@@ -7,7 +7,9 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from hekla.v1 import job_flow_pb2 as _job_flow_pb2
 from hekla.v1 import job_pb2 as _job_pb2
+from hekla.v1 import job_template_pb2 as _job_template_pb2
 from hekla.v1 import meta_pb2 as _meta_pb2
 from hekla.v1 import queue_pb2 as _queue_pb2
 import builtins as _builtins
@@ -68,8 +70,12 @@ class AdmissionRequest(_message.Message):
     OPERATION_FIELD_NUMBER: _builtins.int
     JOB_FIELD_NUMBER: _builtins.int
     QUEUE_FIELD_NUMBER: _builtins.int
+    JOB_FLOW_FIELD_NUMBER: _builtins.int
+    JOB_TEMPLATE_FIELD_NUMBER: _builtins.int
     OLD_JOB_FIELD_NUMBER: _builtins.int
     OLD_QUEUE_FIELD_NUMBER: _builtins.int
+    OLD_JOB_FLOW_FIELD_NUMBER: _builtins.int
+    OLD_JOB_TEMPLATE_FIELD_NUMBER: _builtins.int
     operation: _builtins.str
     """CREATE, UPDATE or DELETE."""
     @_builtins.property
@@ -77,25 +83,37 @@ class AdmissionRequest(_message.Message):
     @_builtins.property
     def queue(self) -> _queue_pb2.Queue: ...
     @_builtins.property
+    def job_flow(self) -> _job_flow_pb2.JobFlow: ...
+    @_builtins.property
+    def job_template(self) -> _job_template_pb2.JobTemplate: ...
+    @_builtins.property
     def old_job(self) -> _job_pb2.Job: ...
     @_builtins.property
     def old_queue(self) -> _queue_pb2.Queue: ...
+    @_builtins.property
+    def old_job_flow(self) -> _job_flow_pb2.JobFlow: ...
+    @_builtins.property
+    def old_job_template(self) -> _job_template_pb2.JobTemplate: ...
     def __init__(
         self,
         *,
         operation: _builtins.str = ...,
         job: _job_pb2.Job | None = ...,
         queue: _queue_pb2.Queue | None = ...,
+        job_flow: _job_flow_pb2.JobFlow | None = ...,
+        job_template: _job_template_pb2.JobTemplate | None = ...,
         old_job: _job_pb2.Job | None = ...,
         old_queue: _queue_pb2.Queue | None = ...,
+        old_job_flow: _job_flow_pb2.JobFlow | None = ...,
+        old_job_template: _job_template_pb2.JobTemplate | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "object", b"object", "old_job", b"old_job", "old_object", b"old_object", "old_queue", b"old_queue", "queue", b"queue"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "job_flow", b"job_flow", "job_template", b"job_template", "object", b"object", "old_job", b"old_job", "old_job_flow", b"old_job_flow", "old_job_template", b"old_job_template", "old_object", b"old_object", "old_queue", b"old_queue", "queue", b"queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "object", b"object", "old_job", b"old_job", "old_object", b"old_object", "old_queue", b"old_queue", "operation", b"operation", "queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "job_flow", b"job_flow", "job_template", b"job_template", "object", b"object", "old_job", b"old_job", "old_job_flow", b"old_job_flow", "old_job_template", b"old_job_template", "old_object", b"old_object", "old_queue", b"old_queue", "operation", b"operation", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_object: _TypeAlias = _typing.Literal["job", "queue"]  # noqa: Y015
+    _WhichOneofReturnType_object: _TypeAlias = _typing.Literal["job", "queue", "job_flow", "job_template"]  # noqa: Y015
     _WhichOneofArgType_object: _TypeAlias = _typing.Literal["object", b"object"]  # noqa: Y015
-    _WhichOneofReturnType_old_object: _TypeAlias = _typing.Literal["old_job", "old_queue"]  # noqa: Y015
+    _WhichOneofReturnType_old_object: _TypeAlias = _typing.Literal["old_job", "old_queue", "old_job_flow", "old_job_template"]  # noqa: Y015
     _WhichOneofArgType_old_object: _TypeAlias = _typing.Literal["old_object", b"old_object"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_object) -> _WhichOneofReturnType_object | None: ...
@@ -113,6 +131,8 @@ class AdmissionResponse(_message.Message):
     WARNINGS_FIELD_NUMBER: _builtins.int
     JOB_FIELD_NUMBER: _builtins.int
     QUEUE_FIELD_NUMBER: _builtins.int
+    JOB_FLOW_FIELD_NUMBER: _builtins.int
+    JOB_TEMPLATE_FIELD_NUMBER: _builtins.int
     allowed: _builtins.bool
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[_meta_pb2.FieldViolation]:
@@ -124,6 +144,10 @@ class AdmissionResponse(_message.Message):
     def job(self) -> _job_pb2.Job: ...
     @_builtins.property
     def queue(self) -> _queue_pb2.Queue: ...
+    @_builtins.property
+    def job_flow(self) -> _job_flow_pb2.JobFlow: ...
+    @_builtins.property
+    def job_template(self) -> _job_template_pb2.JobTemplate: ...
     def __init__(
         self,
         *,
@@ -132,12 +156,14 @@ class AdmissionResponse(_message.Message):
         warnings: _abc.Iterable[_builtins.str] | None = ...,
         job: _job_pb2.Job | None = ...,
         queue: _queue_pb2.Queue | None = ...,
+        job_flow: _job_flow_pb2.JobFlow | None = ...,
+        job_template: _job_template_pb2.JobTemplate | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "object", b"object", "queue", b"queue"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "job_flow", b"job_flow", "job_template", b"job_template", "object", b"object", "queue", b"queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "job", b"job", "object", b"object", "queue", b"queue", "violations", b"violations", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "job", b"job", "job_flow", b"job_flow", "job_template", b"job_template", "object", b"object", "queue", b"queue", "violations", b"violations", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_object: _TypeAlias = _typing.Literal["job", "queue"]  # noqa: Y015
+    _WhichOneofReturnType_object: _TypeAlias = _typing.Literal["job", "queue", "job_flow", "job_template"]  # noqa: Y015
     _WhichOneofArgType_object: _TypeAlias = _typing.Literal["object", b"object"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_object) -> _WhichOneofReturnType_object | None: ...
 

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
+
+from google.protobuf.message import Message
 
 from hekla.api.convert import to_message, to_model
 from hekla.api.job import Job
+from hekla.api.job_flow import JobFlow
+from hekla.api.job_template import JobTemplate
 from hekla.api.queue import Queue
 from hekla.domain.errors import InvalidError, Violation
-from hekla.v1 import admission_service_pb2, job_pb2, meta_pb2, queue_pb2
-from services.webhook.rules.admission import Admission, Operation, admit
+from hekla.v1 import (
+    admission_service_pb2,
+    job_flow_pb2,
+    job_pb2,
+    job_template_pb2,
+    meta_pb2,
+    queue_pb2,
+)
+from services.webhook.rules.admission import Kind, Operation, admit
 from services.webhook.rules.world import Limits, World
 
 LARGEST_BATCH: Final = 1000
 """Requests in one call."""
+
+Review = Callable[
+    [Operation, admission_service_pb2.AdmissionRequest, World, Limits],
+    admission_service_pb2.AdmissionResponse,
+]
 
 
 def operation(text: str) -> Operation:
@@ -45,34 +61,39 @@ def review(
     if request.WhichOneof("old_object") not in {None, f"old_{kind}"}:
         raise InvalidError(f"the old object must be a {kind} too")
     try:
-        if kind == "job":
-            old_job = _job(request.old_job) if request.HasField("old_job") else None
-            return _answer(admit(asked, _job(request.job), old_job, world, limits))
-        old_queue = _queue(request.old_queue) if request.HasField("old_queue") else None
-        return _answer(admit(asked, _queue(request.queue), old_queue, world, limits))
+        return REVIEWS[kind](asked, request, world, limits)
     except InvalidError as error:
         return _refusal(error.violations, ())
 
 
-def _job(message: job_pb2.Job) -> Job:
-    return to_model(message, Job)
+def _reviewing(field: str, model: type[Kind], message: type[Message]) -> Review:
+    """Reviews requests whose objects are in ``field``."""
+
+    def judge(
+        asked: Operation,
+        request: admission_service_pb2.AdmissionRequest,
+        world: World,
+        limits: Limits,
+    ) -> admission_service_pb2.AdmissionResponse:
+        old = None
+        if request.HasField(f"old_{field}"):  # type: ignore[arg-type] # one of its fields
+            old = to_model(getattr(request, f"old_{field}"), model)
+        found = admit(asked, to_model(getattr(request, field), model), old, world, limits)
+        if not found.allowed:
+            return _refusal(found.violations, found.warnings)
+        answer = admission_service_pb2.AdmissionResponse(allowed=True, warnings=found.warnings)
+        getattr(answer, field).CopyFrom(to_message(found.object, message))
+        return answer
+
+    return judge
 
 
-def _queue(message: queue_pb2.Queue) -> Queue:
-    return to_model(message, Queue)
-
-
-def _answer(
-    admission: Admission[Job] | Admission[Queue],
-) -> admission_service_pb2.AdmissionResponse:
-    if not admission.allowed:
-        return _refusal(admission.violations, admission.warnings)
-    answer = admission_service_pb2.AdmissionResponse(allowed=True, warnings=admission.warnings)
-    if isinstance(admission.object, Job):
-        answer.job.CopyFrom(to_message(admission.object, job_pb2.Job))
-    else:
-        answer.queue.CopyFrom(to_message(admission.object, queue_pb2.Queue))
-    return answer
+REVIEWS: Final[Mapping[str, Review]] = {
+    "job": _reviewing("job", Job, job_pb2.Job),
+    "queue": _reviewing("queue", Queue, queue_pb2.Queue),
+    "job_flow": _reviewing("job_flow", JobFlow, job_flow_pb2.JobFlow),
+    "job_template": _reviewing("job_template", JobTemplate, job_template_pb2.JobTemplate),
+}
 
 
 def _refusal(

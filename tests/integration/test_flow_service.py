@@ -18,7 +18,7 @@ from hekla.domain.errors import NotServedError
 from hekla.local.postgres import EmbeddedPostgres
 from hekla.rpc.channel import connect
 from hekla.rpc.errors import translated
-from hekla.v1 import flow_service_pb2, flow_service_pb2_grpc
+from hekla.v1 import job_flow_service_pb2 as messages, job_flow_service_pb2_grpc as stubs
 from tests.integration.test_rpc_probes import ask
 from tests.support.waiting import wait_until
 
@@ -84,10 +84,10 @@ def test_it_serves_says_what_is_not_served_and_stops(postgres_url: str, tmp_path
         assert service.probe("/healthz") == 200
         wait_until(lambda: service.probe("/readyz") == 200, what="it to be ready")
         with connect(service.address()) as channel:
-            flows = flow_service_pb2_grpc.JobFlowServiceStub(channel)
-            refused = pytest.raises(NotServedError, match="GetJobFlow is not yet served")
+            flows = stubs.JobFlowServiceStub(channel)
+            refused = pytest.raises(NotServedError, match="CommandJobFlow is not yet served")
             with refused, translated():
-                flows.GetJobFlow(flow_service_pb2.GetJobFlowRequest(), timeout=10)
+                flows.CommandJobFlow(messages.CommandJobFlowRequest(), timeout=10)
 
         service.running.send_signal(signal.SIGTERM)
 

@@ -28,14 +28,23 @@ from hekla.store.database import Database
 from hekla.v1 import (
     admission_service_pb2 as messages,
     admission_service_pb2_grpc,
+    job_flow_pb2,
     job_pb2,
+    job_template_pb2,
     queue_pb2,
 )
 from services.webhook.convert import LARGEST_BATCH
 from services.webhook.rules.world import Limits
 from services.webhook.servicer import SERVICES, AdmissionServicer
 from tests.integration.test_rpc_probes import ask
-from tests.support.objects import make_job, make_queue, make_task, models
+from tests.support.objects import (
+    make_flow,
+    make_job,
+    make_queue,
+    make_task,
+    make_template,
+    models,
+)
 from tests.support.waiting import wait_until
 
 Stub = admission_service_pb2_grpc.AdmissionServiceStub
@@ -117,6 +126,23 @@ def test_each_of_a_batch_has_its_own_answer_in_order(webhook: Stub) -> None:
     assert paths(answers[2]) == ["spec.tasks[0].template"]
     assert answers[3].queue.spec.weight == 1
     assert "spec.plugins.svc" in answers[4].warnings[0]
+
+
+def test_flows_and_templates_are_judged_too(webhook: Stub) -> None:
+    flow = convert.to_message(make_flow(a="", b="a"), job_flow_pb2.JobFlow)
+    other = convert.to_message(make_flow(a="", b=""), job_flow_pb2.JobFlow)
+    template = convert.to_message(make_template(queue="nope"), job_template_pb2.JobTemplate)
+
+    answers = review(
+        webhook,
+        messages.AdmissionRequest(operation="CREATE", job_flow=flow),
+        messages.AdmissionRequest(operation="UPDATE", job_flow=other, old_job_flow=flow),
+        messages.AdmissionRequest(operation="CREATE", job_template=template),
+    )
+
+    assert answers[0].allowed
+    assert answers[0].job_flow == flow
+    assert [paths(answer) for answer in answers] == [[], ["spec.flows"], ["spec.queue"]]
 
 
 def test_queues_are_judged_as_postgres_has_them(webhook: Stub, database: Database) -> None:

@@ -8,10 +8,12 @@ from typing import Any, Union
 
 from hypothesis import strategies as st
 
+from hekla.api.decode import KINDS
 from hekla.api.fields import Model
 from hekla.api.job import Job, JobSpec, LifecyclePolicy, TaskSpec
+from hekla.api.job_flow import Flow, FlowDependsOn, JobFlow, JobFlowSpec
+from hekla.api.job_template import JobTemplate
 from hekla.api.meta import ObjectMeta
-from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue, QueueSpec, QueueStatus
 from hekla.domain.names import JOB_API_VERSION
 
@@ -33,6 +35,30 @@ def make_job(name: str = "j", *tasks: TaskSpec, **spec: Any) -> Job:
     return Job(
         metadata=ObjectMeta(name=name, namespace="default"),
         spec=JobSpec(tasks=list(tasks) or [make_task()], **spec),
+    )
+
+
+def make_template(name: str = "a", *tasks: TaskSpec, **spec: Any) -> JobTemplate:
+    """A template of a job of one task of one pod."""
+    job = make_job(name, *tasks, **spec)
+    return JobTemplate(metadata=job.metadata, spec=job.spec)
+
+
+def make_flow(name: str = "f", /, retain: str | None = None, **steps: str) -> JobFlow:
+    """A flow: each step beside the steps it depends on, such as ``c="a b"``.
+
+    An underscore in a step's name stands for a dash.
+    """
+    flows = [
+        Flow(
+            name=step.replace("_", "-"),
+            depends_on=FlowDependsOn(targets=targets.split()) if targets else None,
+        )
+        for step, targets in steps.items()
+    ]
+    return JobFlow(
+        metadata=ObjectMeta(name=name, namespace="default"),
+        spec=JobFlowSpec(flows=flows, job_retain_policy=retain),
     )
 
 
@@ -79,7 +105,7 @@ JSON = st.recursive(
 def models(cls: type[Model]) -> st.SearchStrategy[Any]:
     """Every model of ``cls``, within bounds or not."""
     hints = typing.get_type_hints(cls)
-    fixed = {"api_version", "kind"} if cls in {Job, PodGroup, Queue} else set()
+    fixed = {"api_version", "kind"} if cls in set(KINDS.values()) else set()
     return st.builds(
         cls, **{name: _values(hints[name]) for name in cls.model_fields if name not in fixed}
     )

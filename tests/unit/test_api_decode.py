@@ -10,24 +10,34 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from hekla.api import bounds, decode
+from hekla.api.cron_job import CronJob
 from hekla.api.fields import Bound, Model, Timestamp
-from hekla.api.job import Job
+from hekla.api.job import Job, JobSpec
+from hekla.api.job_template import JobTemplate
 from hekla.api.plain import MOST_VALUES
 from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue
 from hekla.domain.errors import InvalidError
-from hekla.domain.names import SCHEDULING_API_VERSION
 from tests.support.objects import job_manifest, models, pod_template
 
 
 def manifest(kind: str, **spec: Any) -> dict[str, Any]:
     metadata = {"name": "x"}
+    [version] = [version for version, known in decode.KINDS if known == kind]
     return {
-        "apiVersion": SCHEDULING_API_VERSION,
+        "apiVersion": version,
         "kind": kind,
         "metadata": metadata,
         "spec": spec,
     }
+
+
+PROBE = "spec.flows[1].dependsOn.probe"
+
+
+def probing(**probe: Any) -> dict[str, Any]:
+    depends = {"targets": ["a"], "probe": probe}
+    return manifest("JobFlow", flows=[{"name": "a"}, {"name": "b", "dependsOn": depends}])
 
 
 def job(**spec: Any) -> Job:
@@ -80,6 +90,38 @@ def test_a_pod_group_has_the_defaults_of_its_definition() -> None:
     assert found.spec.sub_group_policy is not None
     [policy] = found.spec.sub_group_policy
     assert (policy.sub_group_size, policy.min_sub_groups) == (1, 0)
+
+
+def test_the_jobs_of_templates_and_cron_jobs_have_the_defaults_of_jobs() -> None:
+    template = decode.decode(manifest("JobTemplate", tasks=[task()]))
+    cron = decode.decode(manifest("CronJob", schedule="@daily", jobTemplate={"spec": {}}))
+
+    assert isinstance(template, JobTemplate)
+    assert (template.spec.queue, template.spec.max_retry) == ("default", 3)
+    assert isinstance(cron, CronJob)
+    assert cron.spec.job_template is not None
+    assert cron.spec.job_template.spec == JobSpec()
+    assert (cron.spec.concurrency_policy, cron.spec.suspend) == ("Allow", False)
+    limits = (cron.spec.successful_jobs_history_limit, cron.spec.failed_jobs_history_limit)
+    assert limits == (3, 1)
+
+
+def test_a_patch_says_only_what_it_changes() -> None:
+    patch = {"jobSpec": {"minAvailable": 0, "tasks": [{"name": "t", "maxRetry": 1}]}}
+    raw = manifest("JobFlow", flows=[{"name": "a", "patch": patch}])
+
+    assert decode.encode(decode.decode(raw)) == raw
+
+
+def test_metadata_that_go_writes_into_a_cron_job_is_read() -> None:
+    made = {"metadata": {"creationTimestamp": None, "labels": {"a": "b"}}, "spec": {}}
+
+    found = decode.decode(manifest("CronJob", schedule="@daily", jobTemplate=made))
+
+    assert isinstance(found, CronJob)
+    assert found.spec.job_template is not None
+    assert found.spec.job_template.metadata is not None
+    assert found.spec.job_template.metadata.labels == {"a": "b"}
 
 
 def test_null_is_absent() -> None:
@@ -153,7 +195,7 @@ def test_what_a_server_shows_can_be_sent_back() -> None:
     assert raw == before, "the caller's data is the caller's"
 
 
-@pytest.mark.parametrize("model", [Job, PodGroup, Queue])
+@pytest.mark.parametrize("model", decode.KINDS.values())
 def test_every_object_survives_json(model: type[Model]) -> None:
     @settings(max_examples=25)
     @given(models(model))
@@ -370,6 +412,89 @@ def test_a_wrong_shape_is_refused_with_its_path(
                 ],
             ),
             "spec.subGroupPolicy[0].labelSelector.matchExpressions[0].key",
+            "is required",
+        ),
+        (manifest("JobFlow", flows=[{"name": ""}]), "spec.flows[0].name", "must not be empty"),
+        (manifest("JobFlow", flows=[{}]), "spec.flows[0].name", "must not be empty"),
+        (
+            manifest("JobFlow", jobRetainPolicy="keep"),
+            "spec.jobRetainPolicy",
+            "must be one of retain, delete",
+        ),
+        (probing(httpGetList=[{"port": 65536}]), f"{PROBE}.httpGetList[0].port", "<= 65535"),
+        (
+            probing(httpGetList=[{"httpHeader": {"name": "a"}}]),
+            f"{PROBE}.httpGetList[0].httpHeader.value",
+            "is required",
+        ),
+        (probing(tcpSocketList=[{}]), f"{PROBE}.tcpSocketList[0].port", "is required"),
+        (
+            probing(taskStatusList=[{"phase": "x" * 64}]),
+            f"{PROBE}.taskStatusList[0].phase",
+            "no more than 63",
+        ),
+        (
+            manifest(
+                "JobFlow", flows=[{"name": "a", "patch": {"jobSpec": {"minAvailable": -1}}}]
+            ),
+            "spec.flows[0].patch.jobSpec.minAvailable",
+            "must be >= 0",
+        ),
+        (manifest("JobTemplate", maxRetry=-1), "spec.maxRetry", "must be >= 0"),
+        (manifest("CronJob"), "spec.schedule", "is required"),
+        (manifest("CronJob"), "spec.jobTemplate", "is required"),
+        (
+            manifest("CronJob", concurrencyPolicy="Maybe"),
+            "spec.concurrencyPolicy",
+            "must be one of Allow, Forbid, Replace",
+        ),
+        (manifest("CronJob", startingDeadlineSeconds=-1), "spec.startingDeadlineSeconds", "0"),
+        (
+            manifest("CronJob", jobTemplate={"metadata": {"labels": {"a": "-"}}}),
+            "spec.jobTemplate.metadata.labels.a",
+            "must consist of",
+        ),
+        (
+            manifest("CronJob", jobTemplate={"spec": {"maxRetry": -1}}),
+            "spec.jobTemplate.spec.maxRetry",
+            "must be >= 0",
+        ),
+        (manifest("HyperNode", members=[]), "spec.members", "must have 1 or more items"),
+        (manifest("HyperNode", tier=-1), "spec.tier", "must be >= 0"),
+        (manifest("HyperNode"), "spec.tier", "is required"),
+        (
+            manifest("HyperNode", tier=1, members=[{"type": "Rack"}]),
+            "spec.members[0].type",
+            "must be one of Node, HyperNode",
+        ),
+        (
+            manifest("HyperNode", tier=1, members=[{"type": "Node", "selector": {}}]),
+            "spec.members[0].selector",
+            "must have one of exactMatch, regexMatch and labelMatch, has 0",
+        ),
+        (
+            manifest(
+                "HyperNode",
+                tier=1,
+                members=[{"type": "Node", "selector": {"exactMatch": {"name": "A"}}}],
+            ),
+            "spec.members[0].selector.exactMatch.name",
+            "must consist of",
+        ),
+        (
+            manifest("HyperNode", tier=1) | {"status": {"conditions": [{"status": "Maybe"}]}},
+            "status.conditions[0].status",
+            "must be one of True, False, Unknown",
+        ),
+        (
+            manifest("Numatopology", cpuDetail={"0": {"numa": -1}}),
+            "spec.cpuDetail[0].numa",
+            "must be >= 0",
+        ),
+        (
+            {"apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command"}
+            | {"metadata": {"name": "x"}, "action": "AbortJob", "target": {"kind": "Job"}},
+            "target.uid",
             "is required",
         ),
         (

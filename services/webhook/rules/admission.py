@@ -14,13 +14,23 @@ from typing import Generic, TypeVar
 
 from hekla.api import bounds
 from hekla.api.job import Job
+from hekla.api.job_flow import JobFlow
+from hekla.api.job_template import JobTemplate
 from hekla.api.queue import Queue
 from hekla.domain.errors import Violation
-from services.webhook.rules import defaults, job, job_update, queue, unbuilt
+from services.webhook.rules import (
+    defaults,
+    job,
+    job_flow,
+    job_template,
+    job_update,
+    queue,
+    unbuilt,
+)
 from services.webhook.rules.world import Limits, World
 
-Object = Job | Queue
-Kind = TypeVar("Kind", Job, Queue)
+Object = Job | Queue | JobFlow | JobTemplate
+Kind = TypeVar("Kind", Job, Queue, JobFlow, JobTemplate)
 
 
 class Operation(StrEnum):
@@ -59,6 +69,11 @@ def admit(
     if isinstance(obj, Job):
         assert old is None or isinstance(old, Job)
         return _job(operation, obj, old, world, limits)
+    if isinstance(obj, JobFlow):
+        assert old is None or isinstance(old, JobFlow)
+        return _job_flow(operation, obj, old)
+    if isinstance(obj, JobTemplate):
+        return _job_template(operation, obj, world, limits)
     assert old is None or isinstance(old, Queue)
     return _queue(operation, obj, old, world, limits)
 
@@ -86,6 +101,30 @@ def _queue(
         return _judged(obj, [found], unbuilt.in_queue)
     filled = defaults.created_queue(obj)
     return _judged(filled, [queue.creation_violations(filled, world, limits)], unbuilt.in_queue)
+
+
+def _job_flow(operation: Operation, obj: JobFlow, old: JobFlow | None) -> Admission[JobFlow]:
+    if operation is Operation.DELETE:
+        return Admission(obj, ())
+    filled = defaults.placed(obj)
+    found = [job_flow.violations(filled)]
+    if operation is Operation.UPDATE and old is not None:
+        found.append(job_flow.update_violations(filled, old))
+    return _judged(filled, found, job_flow.warnings)
+
+
+def _job_template(
+    operation: Operation, obj: JobTemplate, world: World, limits: Limits
+) -> Admission[JobTemplate]:
+    if operation is Operation.DELETE:
+        return Admission(obj, ())
+
+    def warnings(template: JobTemplate) -> Iterable[str]:
+        return job_template.warnings(template, world, limits)
+
+    filled = defaults.placed(obj)
+    found = job_template.violations(filled, world, limits)
+    return _judged(filled, [found], warnings)
 
 
 def _judged(

@@ -7,9 +7,11 @@ applied again; zeros stay what they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from hekla.api.job import DEFAULT_MAX_RETRY, Job, JobSpec, TaskSpec, VolumeSpec
+from hekla.api.job_flow import JobFlow
+from hekla.api.job_template import JobTemplate
 from hekla.api.queue import Queue
 from hekla.domain.names import DEFAULT_QUEUE, ROOT_QUEUE
 from services.webhook.rules.world import Limits
@@ -17,6 +19,8 @@ from services.webhook.rules.world import Limits
 DEFAULT_NAMESPACE: Final = "default"
 HIERARCHY: Final = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
+
+Placed = TypeVar("Placed", Job, JobFlow, JobTemplate)
 
 _NEED_SVC: Final = frozenset({"tensorflow", "mpi", "pytorch", "ray"})
 _NEED_SSH: Final = frozenset({"mpi"})
@@ -66,6 +70,14 @@ def created_queue(queue: Queue) -> Queue:
     )
 
 
+def placed(obj: Placed) -> Placed:
+    """``obj`` in the namespace that is meant when none is named."""
+    if obj.metadata.namespace:
+        return obj
+    metadata = obj.metadata.model_copy(update={"namespace": DEFAULT_NAMESPACE})
+    return obj.model_copy(update={"metadata": metadata})
+
+
 def _filled(job: Job, spec: JobSpec, limits: Limits) -> Job:
     tasks = None
     if spec.tasks is not None:
@@ -77,10 +89,7 @@ def _filled(job: Job, spec: JobSpec, limits: Limits) -> Job:
     }
     if spec.min_available is None and tasks:
         values["min_available"] = sum(task.min_available or 0 for task in tasks)
-    metadata = job.metadata
-    if not metadata.namespace:
-        metadata = metadata.model_copy(update={"namespace": DEFAULT_NAMESPACE})
-    return job.model_copy(update={"metadata": metadata, "spec": spec.model_copy(update=values)})
+    return placed(job.model_copy(update={"spec": spec.model_copy(update=values)}))
 
 
 def _task(index: int, task: TaskSpec) -> TaskSpec:

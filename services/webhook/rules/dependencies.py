@@ -29,15 +29,15 @@ def violations(tasks: Sequence[TaskSpec]) -> Iterator[Violation]:
             else:
                 before.setdefault(index, set()).add(known[name])
             seen.add(name)
-    stuck = _stuck(len(tasks), before)
-    if stuck:
-        circle = ", ".join(shown(tasks[index].name) for index in stuck[:10])
+    waiting = stuck(len(tasks), before)
+    if waiting:
+        circle = ", ".join(shown(tasks[index].name) for index in waiting[:10])
         message = f"must not go in a circle, as it does among {circle}"
-        yield Violation(paths.at("spec.tasks", stuck[0], "dependsOn"), message)
+        yield Violation(paths.at("spec.tasks", waiting[0], "dependsOn"), message)
 
 
-def _stuck(count: int, before: Mapping[int, set[int]]) -> list[int]:
-    """Tasks that are in a cycle, or behind one."""
+def stuck(count: int, before: Mapping[int, set[int]]) -> list[int]:
+    """Of ``count`` that each come after those ``before`` it: those in a cycle or behind one."""
     after: dict[int, list[int]] = {}
     for index, earlier in before.items():
         for one in earlier:
