@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 
 import pytest
 
-from hekla.local.postgres import EmbeddedPostgres
 from hekla.store.database import Database
 from hekla.store.migrate import migrate
-from tests.support.postgres import server
+from tests.support.postgres import Server, chosen
 
 _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[EmbeddedPostgres]:
-    """A server with a migrated database named ``template``, which nobody may connect to."""
-    with server() as running:
-        migrate(running.make_database("template"))
+def postgres() -> Iterator[Server]:
+    """A server with a migrated database named ``template``.
+
+    Nobody may be connected to it, or it could not be copied.
+    """
+    with chosen(os.environ) as running:
+        running.make_database("template")
+        migrate(running.direct_url("template"))  # a proxy would stay connected
         yield running
 
 
 @pytest.fixture
-def postgres_url(postgres: EmbeddedPostgres) -> str:
+def postgres_url(postgres: Server) -> str:
     """The URL of an empty, migrated database of this test's own."""
     return postgres.make_database(f"test_{next(_numbers)}", template="template")
 

@@ -16,6 +16,8 @@ from hekla.store.database import Database, domain_errors
 
 ONE_AT_A_TIME: Final = 4_711_001
 """Key of the advisory lock that migrations hold."""
+PATIENCE: Final = "10min"
+"""For so long a statement of a migration may take, and another migration be waited for."""
 
 
 def _config(connection: Connection | None = None) -> Config:
@@ -32,22 +34,18 @@ def migrate(url: str) -> str:
         UnavailableError: Postgres is away.
         PreconditionError: the database has a schema newer than this code.
     """
-    database = Database(url, pool_size=1, statement_timeout="10min")
+    database = Database(url, pool_size=1)
     try:
-        with domain_errors(), database.engine.connect() as connection:
-            connection.execute(text("select pg_advisory_lock(:key)"), {"key": ONE_AT_A_TIME})
-            connection.commit()
-            try:
-                _refuse_newer(connection)
-                command.upgrade(_config(connection), "head")
-                connection.commit()
-                return str(MigrationContext.configure(connection).get_current_revision())
-            finally:
-                connection.rollback()
-                connection.execute(
-                    text("select pg_advisory_unlock(:key)"), {"key": ONE_AT_A_TIME}
-                )
-                connection.commit()
+        # One transaction with its settings and its lock, so that a pooling proxy may be in
+        # between: what holds for a session would stay with somebody else's connection.
+        with domain_errors(), database.engine.connect() as connection, connection.begin():
+            connection.execute(text(f"set local statement_timeout = '{PATIENCE}'"))
+            connection.execute(
+                text("select pg_advisory_xact_lock(:key)"), {"key": ONE_AT_A_TIME}
+            )
+            _refuse_newer(connection)
+            command.upgrade(_config(connection), "head")
+            return str(MigrationContext.configure(connection).get_current_revision())
     finally:
         database.close()
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import pytest
 
-from hekla.local.postgres import EmbeddedPostgres
 from hekla.store import binds
 from hekla.store.binds import BindRecord
+from tests.support.postgres import Server
 from tests.support.scheduling_stack import Scheduler, Stack, stack
 from tests.support.waiting import wait_until
 
@@ -42,9 +42,7 @@ class Pair(NamedTuple):
 
 
 @pytest.fixture
-def made(
-    postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Stack]:
+def made(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder = tmp_path_factory.mktemp("stopped")
     url = postgres.make_database(folder.name, template="template")
     flags = (f"--nodes={NODES}", f"--node-cpu={ROOM}", "--node-pods=1000")

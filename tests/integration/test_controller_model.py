@@ -30,7 +30,6 @@ from hekla.domain.errors import NotFoundError
 from hekla.domain.phases import FINISHED, JobAction, JobPhase, PodGroupPhase
 from hekla.domain.trigger import Command
 from hekla.kube.client import KubeClient
-from hekla.local.postgres import EmbeddedPostgres
 from hekla.store import attempts, events, history, jobs, pod_groups, work
 from hekla.store.database import Database
 from services.controller.acting import Actor
@@ -38,6 +37,7 @@ from services.controller.observer import Observer
 from services.controller.passes import Passes
 from tests.support.factories import make_job, make_task, policies
 from tests.support.pod_api import PodApi
+from tests.support.postgres import Server
 from tests.unit.test_job_transitions import ALLOWED
 
 _numbers = itertools.count()
@@ -53,7 +53,7 @@ policy_lists = st.lists(
 class JobMachine(RuleBasedStateMachine):
     """One job."""
 
-    def __init__(self, postgres: EmbeddedPostgres) -> None:
+    def __init__(self, postgres: Server) -> None:
         super().__init__()
         url = postgres.make_database(f"model_{next(_numbers)}", template="template")
         self.database = Database(url, pool_size=2)
@@ -309,7 +309,7 @@ class JobMachine(RuleBasedStateMachine):
             )
 
 
-def test_a_job_comes_to_its_end_whatever_happens(postgres: EmbeddedPostgres) -> None:
+def test_a_job_comes_to_its_end_whatever_happens(postgres: Server) -> None:
     run_state_machine_as_test(
         cast("type[JobMachine]", lambda: JobMachine(postgres)),
         settings=settings(

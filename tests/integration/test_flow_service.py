@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from hekla.domain.errors import NotServedError
-from hekla.local.postgres import EmbeddedPostgres
 from hekla.rpc.channel import connect
 from hekla.rpc.errors import translated
 from hekla.v1 import job_flow_service_pb2 as messages, job_flow_service_pb2_grpc as stubs
 from tests.integration.test_rpc_probes import ask
+from tests.support.postgres import Server
 from tests.support.waiting import wait_until
 
 COMMAND = (sys.executable, "-m", "services.flow", "--listen=127.0.0.1:0")
@@ -100,9 +100,7 @@ def test_it_serves_says_what_is_not_served_and_stops(postgres_url: str, tmp_path
         ]
 
 
-def test_it_is_alive_but_not_ready_without_the_schema(
-    postgres: EmbeddedPostgres, tmp_path: Path
-) -> None:
+def test_it_is_alive_but_not_ready_without_the_schema(postgres: Server, tmp_path: Path) -> None:
     with flow(tmp_path, HEKLA_DATABASE_URL=postgres.make_database("bare")) as service:
         assert service.probe("/healthz") == 200
         assert service.probe("/readyz") == 503

@@ -7,17 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from hekla.local.postgres import EmbeddedPostgres
 from hekla.store import binds
 from hekla.store.binds import BindRecord
+from tests.support.postgres import Server
 from tests.support.scheduling_stack import Scheduler, Stack, stack
 from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
-def made(
-    postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Stack]:
+def made(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     url = postgres.make_database("scheduler_failover", template="template")
     with stack(tmp_path_factory.mktemp("failover"), url, "--nodes=4") as running:
         yield running

@@ -10,7 +10,6 @@ import pytest
 
 from hekla.domain import names
 from hekla.domain.errors import NotServedError
-from hekla.local.postgres import EmbeddedPostgres
 from hekla.rpc.channel import connect
 from hekla.rpc.errors import translated
 from hekla.store import binds
@@ -18,6 +17,7 @@ from hekla.v1 import scheduler_service_pb2 as messages
 from hekla.v1.scheduler_service_pb2_grpc import SchedulerServiceStub
 from tests.integration.test_rpc_probes import ask
 from tests.support.local_cluster import Object
+from tests.support.postgres import Server
 from tests.support.scheduling_stack import PODS, Scheduler, Stack, pod, stack
 from tests.support.waiting import wait_until
 
@@ -30,9 +30,7 @@ class Running(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def running(
-    postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Running]:
+def running(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     url = postgres.make_database("scheduler_service", template="template")
     with stack(tmp_path_factory.mktemp("scheduler"), url, "--nodes=2") as made:
         scheduler = made.scheduler(HEKLA_SCHEDULER_LEASE_TTL="1s").wait_ready().wait_to_lead()
@@ -54,7 +52,7 @@ def told(item: Object) -> str:
     return next((it["message"] for it in conditions if it["type"] == "PodScheduled"), "")
 
 
-def allow_connections(postgres: EmbeddedPostgres, database: str, *, allowed: bool) -> None:
+def allow_connections(postgres: Server, database: str, *, allowed: bool) -> None:
     """Let a database come back, or be away and cut every connection to it."""
     with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
         connection.execute(
@@ -188,7 +186,7 @@ def test_nothing_is_bound_while_the_controller_is_away_and_all_after(running: Ru
 
 
 def test_nothing_is_bound_while_postgres_is_away_and_all_after(
-    running: Running, postgres: EmbeddedPostgres
+    running: Running, postgres: Server
 ) -> None:
     made, scheduler = running
     group = made.group("dark", 2)

@@ -8,10 +8,10 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 
 from hekla.domain.errors import PreconditionError, UnavailableError
-from hekla.local.postgres import EmbeddedPostgres
 from hekla.store import migrate
 from hekla.store.database import Database
 from hekla.store.schema import Base
+from tests.support.postgres import Server
 
 BY_HAND = {"change_0", "change_1", "change_2", "change_3"} | {
     "job_history_default",
@@ -38,7 +38,7 @@ def test_migrating_again_changes_nothing(postgres_url: str) -> None:
 
 
 def test_services_refuse_a_schema_they_do_not_know(
-    postgres: EmbeddedPostgres, database: Database
+    postgres: Server, database: Database
 ) -> None:
     migrate.check(database)
     empty = Database(postgres.make_database("never_migrated"))

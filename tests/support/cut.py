@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from enum import Enum, auto
 from pathlib import Path
 
+Address = Path | tuple[str, int]
+"""A Unix socket, or host and port."""
+
 
 class Loss(Enum):
     """What is lost of the next commit; the connection breaks with it."""
@@ -22,7 +25,7 @@ class Loss(Enum):
 class Proxy:
     """Connections to a server, by TCP."""
 
-    def __init__(self, server: Path) -> None:
+    def __init__(self, server: Address) -> None:
         self._server = server
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._threads: list[threading.Thread] = []
@@ -31,8 +34,8 @@ class Proxy:
 
     @classmethod
     @contextmanager
-    def before(cls, server: Path) -> Iterator[Proxy]:
-        """A proxy before the server of that socket, until the block ends."""
+    def before(cls, server: Address) -> Iterator[Proxy]:
+        """A proxy before the server that listens there, until the block ends."""
         proxy = cls(server)
         proxy._start(proxy._accept)
         try:
@@ -52,10 +55,16 @@ class Proxy:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                server = socket.socket(socket.AF_UNIX)
-                server.connect(str(self._server))
+                server = self._connect()
                 self._start(self._forward, client, server)
                 self._start(self._answer, server, client)
+
+    def _connect(self) -> socket.socket:
+        if not isinstance(self._server, Path):
+            return socket.create_connection(self._server)
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(str(self._server))
+        return server
 
     def _forward(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):

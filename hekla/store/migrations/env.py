@@ -1,4 +1,7 @@
-"""What alembic runs: each migration in one transaction that gives up rather than waits long."""
+"""What alembic runs, in the transaction of ``hekla.store.migrate``.
+
+A migration gives up rather than waits long for a table that is in use.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,7 @@ from sqlalchemy import Connection, text
 from hekla.store.schema import Base
 
 connection: Connection = context.config.attributes["connection"]
-connection.execute(text("set lock_timeout = '5s'"))
-connection.execute(text("set statement_timeout = '10min'"))
-context.configure(
-    connection=connection, target_metadata=Base.metadata, transaction_per_migration=True
-)
+connection.execute(text("set local lock_timeout = '5s'"))
+context.configure(connection=connection, target_metadata=Base.metadata)
 with context.begin_transaction():
     context.run_migrations()

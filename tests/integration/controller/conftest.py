@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from hekla.local.postgres import EmbeddedPostgres
 from hekla.store import queues
 from hekla.store.database import Database
 from tests.support.controller_scene import Driver, Scene, scene
+from tests.support.postgres import Server
 
 FILLED = [
     *("attempt", "trigger", "command", "job_event", "pod_group", "job", "queue"),
@@ -19,7 +19,7 @@ FILLED = [
 
 
 @pytest.fixture(scope="session")
-def _used(postgres: EmbeddedPostgres) -> Iterator[Database]:
+def _used(postgres: Server) -> Iterator[Database]:
     database = Database(postgres.make_database("controller_tests", template="template"))
     yield database
     database.close()

@@ -18,7 +18,6 @@ import pytest
 from hekla.api.convert import to_message
 from hekla.api.pod_group import PodGroupStatus
 from hekla.domain.phases import PodGroupPhase
-from hekla.local.postgres import EmbeddedPostgres
 from hekla.rpc.channel import connect
 from hekla.store.database import Database
 from hekla.v1 import (
@@ -32,6 +31,7 @@ from tests.integration.test_rpc_probes import ask
 from tests.support.controller_scene import SOON, lead, message, refused, until, webhook_at
 from tests.support.local_cluster import LocalCluster
 from tests.support.objects import make_job, make_task, pod_template
+from tests.support.postgres import Server
 from tests.support.waiting import wait_until
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -155,7 +155,7 @@ def let_in(groups: PodGroupServiceStub, epoch: int) -> None:
 
 
 def test_a_schema_that_nobody_made_is_told_in_one_line(
-    tmp_path: Path, postgres: EmbeddedPostgres
+    tmp_path: Path, postgres: Server
 ) -> None:
     with controller(tmp_path, postgres.url("postgres")) as process:
         assert process.running.wait(30) == 1

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text
 
-from hekla.local.postgres import EmbeddedPostgres
 from hekla.store import history
 from hekla.store.database import Database
+from tests.support.postgres import Server
 
 FILLED = [
     *("attempt", "trigger", "command", "job_event", "pod_group", "job", "queue"),
@@ -20,7 +20,7 @@ FILLED = [
 
 
 @pytest.fixture(scope="session")
-def _used(postgres: EmbeddedPostgres) -> Iterator[Database]:
+def _used(postgres: Server) -> Iterator[Database]:
     database = Database(postgres.make_database("store_tests", template="template"))
     yield database
     database.close()

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 from sqlalchemy.exc import IntegrityError, InternalError
 
 from hekla.domain.errors import ConflictError, NotFoundError, UnavailableError
 from hekla.domain.names import Key
-from hekla.local.postgres import EmbeddedPostgres
 from hekla.store import database as databases, feed, jobs, requests, work
 from hekla.store.database import Database, Session
 from hekla.store.feed import Change
 from hekla.store.requests import RequestKey
 from tests.support.cut import Loss, Proxy
 from tests.support.objects import make_job
+from tests.support.postgres import Server
 from tests.support.store import value, wait_for_waiting
 from tests.support.waiting import wait_until
 
@@ -288,7 +288,7 @@ def test_a_broken_rule_of_ours_is_no_domain_error(database: Database) -> None:
 
 @pytest.mark.parametrize("loss", [Loss.THE_COMMIT, Loss.THE_ANSWER])
 def test_a_call_whose_commit_nobody_heard_of_is_repeated_and_done_once(
-    database: Database, postgres: EmbeddedPostgres, loss: Loss
+    database: Database, postgres: Server, loss: Loss
 ) -> None:
     key, body = RequestKey("alice", "CreateJob", "1"), b"body"
     name = database.engine.url.database
@@ -302,8 +302,10 @@ def test_a_call_whose_commit_nobody_heard_of_is_repeated_and_done_once(
             assert requests.record(session, key, body, uids=[stored.uid])
         return False
 
-    with Proxy.before(postgres.socket / ".s.PGSQL.5432") as proxy:
-        shaky = Database(f"postgresql://hekla@127.0.0.1:{proxy.port}/{name}", pool_size=1)
+    with Proxy.before(postgres.address) as proxy:
+        url = make_url(postgres.direct_url(str(name))).set(host="127.0.0.1", port=proxy.port)
+        direct = url.difference_update_query(["host"]).render_as_string(hide_password=False)
+        shaky = Database(direct, pool_size=1)
         with shaky.transaction() as session:
             session.execute(text("select 1"))
         proxy.loss = loss

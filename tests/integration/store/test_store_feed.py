@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from sqlalchemy import text
 
 from hekla.domain.errors import CursorExpiredError, UnavailableError
-from hekla.local.postgres import EmbeddedPostgres
 from hekla.store import feed
 from hekla.store.database import Database, Session
 from hekla.store.feed import BEGINNING, Batch, Change, Cursor
 from tests.support.feed_writers import Told, Writers
+from tests.support.postgres import Server
 from tests.support.store import value
 
 
@@ -55,7 +55,7 @@ def turn(database: Database) -> bool:
 
 
 @contextmanager
-def open_elsewhere(postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection]:
+def open_elsewhere(postgres: Server) -> Iterator[psycopg.Connection]:
     """A transaction that has an xid, in another database of the server."""
     with psycopg.connect(postgres.url("postgres")) as connection:
         connection.execute("select pg_current_xact_id()")
@@ -135,7 +135,7 @@ def test_what_was_taken_back_is_not_told(database: Database) -> None:
 
 
 def test_a_transaction_open_elsewhere_holds_nothing_up(
-    database: Database, postgres: EmbeddedPostgres
+    database: Database, postgres: Server
 ) -> None:
     with open_elsewhere(postgres):
         cursor = start(database)
@@ -148,7 +148,7 @@ def test_a_transaction_open_elsewhere_holds_nothing_up(
 
 
 def test_each_change_is_read_once_and_in_order_whatever_writers_do(
-    database: Database, postgres: EmbeddedPostgres
+    database: Database, postgres: Server
 ) -> None:
     writers = Writers(database, objects=40, seed=1)
     cursor = start(database)
@@ -293,7 +293,7 @@ def test_only_the_partition_that_comes_next_is_emptied(database: Database) -> No
 
 
 def test_a_long_transaction_elsewhere_does_not_make_cursors_too_old(
-    database: Database, postgres: EmbeddedPostgres
+    database: Database, postgres: Server
 ) -> None:
     with open_elsewhere(postgres):
         cursor = start(database)
@@ -374,7 +374,7 @@ def test_a_read_looks_only_at_what_is_new(database: Database) -> None:
 
 
 def test_the_age_of_the_oldest_transaction_is_known(
-    database: Database, postgres: EmbeddedPostgres
+    database: Database, postgres: Server
 ) -> None:
     with open_elsewhere(postgres), database.transaction() as session:
         assert feed.oldest_transaction_seconds(session) > 0

@@ -15,7 +15,6 @@ from sqlalchemy import text
 
 from hekla.domain.errors import CursorExpiredError, ExhaustedError, UnavailableError
 from hekla.domain.phases import QueueState
-from hekla.local.postgres import EmbeddedPostgres
 from hekla.store import feed, hub as hubs, jobs, pod_groups, queues
 from hekla.store.database import Database, Session
 from hekla.store.feed import Change, Cursor
@@ -23,6 +22,7 @@ from hekla.store.hub import Hub, Item
 from tests.integration.store.test_store_feed import age_everything, open_elsewhere, turn
 from tests.support.feed_writers import KIND, Writers, load
 from tests.support.objects import make_queue
+from tests.support.postgres import Server
 from tests.support.store import add_group, add_job, wait_for_waiting
 from tests.support.waiting import wait_until
 
@@ -575,7 +575,7 @@ class Follower:
 
 
 def test_watchers_miss_nothing_and_never_go_back_whatever_anybody_does(
-    database: Database, postgres: EmbeddedPostgres
+    database: Database, postgres: Server
 ) -> None:
     """I8, with an end that whoever saw it has seen everything before."""
     hubs = [Hub(database, {KIND: load}) for _ in range(2)]

@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import text
 
 from hekla.domain.errors import CursorExpiredError, UnavailableError
-from hekla.local.postgres import EmbeddedPostgres
 from hekla.store import binds, feed, history, incarnation, leases, maintenance, requests
 from hekla.store.database import Database
 from hekla.store.feed import Change
@@ -19,6 +18,7 @@ from hekla.store.maintenance import NOTHING, maintain_once
 from hekla.store.requests import RequestKey
 from tests.integration.store.test_store_feed import age_everything
 from tests.integration.store.test_store_leases import bind
+from tests.support.postgres import Server
 from tests.support.store import MINUTE, add_job, value
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -75,7 +75,7 @@ def test_a_restored_copy_gets_an_incarnation_of_its_own(database: Database, part
 
 
 def test_a_copy_made_on_the_same_server_is_another_store(
-    postgres: EmbeddedPostgres, own: Database
+    postgres: Server, own: Database
 ) -> None:
     incarnation.settle(own)
     before = name_of(own)
@@ -227,14 +227,12 @@ def test_postgres_that_is_away_is_told(database: Database) -> None:
         maintain_once(away, NOW)
 
 
-def test_the_store_is_maintained_by_a_plain_user(
-    own: Database, postgres: EmbeddedPostgres
-) -> None:
+def test_the_store_is_maintained_by_a_plain_user(own: Database, postgres: Server) -> None:
     """Managed servers give no superuser: the owner of the tables is enough."""
     with own.transaction() as session:
         session.execute(text("drop role if exists plain"))
-        session.execute(text("create role plain login"))
-        session.execute(text("grant plain to hekla"))
+        session.execute(text("create role plain login password 'plain'"))
+        session.execute(text("grant plain to current_user"))
         session.execute(text("grant all on schema public to plain"))
         for table in session.scalars(
             text(
@@ -245,13 +243,13 @@ def test_the_store_is_maintained_by_a_plain_user(
             session.execute(text(f"alter table {table} owner to plain"))
     fill(own)
     name = own.engine.url.database
-    plain = Database(postgres.url(str(name)).replace("hekla@", "plain@"))
+    plain = Database(postgres.url(str(name), user="plain"))
 
     assert maintain_once(plain, NOW) == replace(
         NOTHING, turned=True, made=MONTHS, requests=2, binds=1
     )
     plain.close()
     with own.transaction() as session:
-        session.execute(text("reassign owned by plain to hekla"))
+        session.execute(text("reassign owned by plain to current_user"))
         session.execute(text("drop owned by plain"))
         session.execute(text("drop role plain"))
