@@ -102,6 +102,14 @@ class Scorer(Protocol):
         ...
 
 
+class RelativeScorer(Scorer, Protocol):
+    """A scorer of scope ``relative``: ``score`` gives a raw value, zero or more."""
+
+    def measured(self, raw: Ints, most: int) -> Ints:
+        """The score, ``most`` being the largest raw value of nodes that take a pod now."""
+        ...
+
+
 @runtime_checkable
 class JobValid(Protocol):
     """May the job be scheduled at all?"""

@@ -171,10 +171,15 @@ class _Reader:
             self._violate(f"{path}.arguments", "must be a mapping")
             values = None
         arguments = Arguments(values or {}, f"{path}.arguments")
-        known[name] = Enabled(plugins.PLUGINS[name](arguments), off)
+        plugin = plugins.PLUGINS[name](arguments)
+        known[name] = Enabled(plugin, off)
         self.violations += arguments.violations
         self._warnings += [
             f"plugin {name} has no argument {argument}" for argument in arguments.unknown
+        ]
+        self._warnings += [
+            f"plugin {name} does not heed {part} yet"
+            for part in getattr(plugin, "not_built", ())
         ]
         return known[name]
 

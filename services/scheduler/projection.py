@@ -15,6 +15,7 @@ import orjson
 from hekla.domain import names, resources, timestamps
 from hekla.domain.errors import InvalidError
 from hekla.domain.phases import PodPhase
+from services.scheduler import node_affinity
 from services.scheduler.core.objects import (
     Node,
     Pod,
@@ -27,6 +28,7 @@ from services.scheduler.events import SeenPod
 
 TASK_PRIORITY: Final = "volcano.sh/task-priority"
 UNREADABLE: Final = "unreadableRequest"
+UNREADABLE_AFFINITY: Final = "unreadableNodeAffinity"
 _PHASES: Final = {phase.value: phase for phase in PodPhase}
 _SPEC: Final = (
     "affinity",
@@ -131,10 +133,20 @@ def _spec(extract: bytes) -> PodSpec:
         request = resources.pod_request(spec)
     except InvalidError:
         request, features = {}, [*features, UNREADABLE]
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    try:
+        required, preferred = (
+            node_affinity.required(affinity),
+            node_affinity.preferred(affinity),
+        )
+    except InvalidError:
+        required, preferred, features = (), (), [*features, UNREADABLE_AFFINITY]
     priority = _whole(spec.get("taskPriority"))
     return PodSpec.of(
         request,
         node_selector=spec.get("nodeSelector") or {},
+        node_terms=required,
+        node_preferences=preferred,
         tolerations=tuple(
             Toleration(
                 each.get("key") or "",
@@ -155,7 +167,7 @@ def _features(spec: Mapping[str, Any]) -> list[str]:
     affinity = spec.get("affinity") or {}
     found = [
         kind
-        for kind in ("nodeAffinity", "podAffinity", "podAntiAffinity")
+        for kind in ("podAffinity", "podAntiAffinity")
         if (affinity.get(kind) or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
     ]
     if any(

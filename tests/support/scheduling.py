@@ -8,12 +8,15 @@ from functools import cache
 from random import Random
 
 from hekla.domain.phases import PodGroupPhase, PodPhase, QueueState
+from hekla.domain.selector import Operator, Requirement
 from services.scheduler import policy
 from services.scheduler.core.cluster import Cluster
 from services.scheduler.core.objects import (
     EPOCH,
+    NODE_NAME,
     Group,
     Node,
+    NodeTerm,
     Pod,
     PodSpec,
     PriorityClass,
@@ -55,14 +58,61 @@ def random_node(random: Random, name: str) -> Node:
     allocatable["pods"] = random.choice([2, 4, 10])
     if random.random() < 0.3:
         allocatable["gpu"] = random.randint(0, 3)
-    taints = (Taint("keep", "away", random.choice(["NoSchedule", "PreferNoSchedule"])),)
+    if random.random() < 0.1:
+        allocatable["nvidia.com/gpu"] = random.randint(1, 3)
+    labels = {"zone": random.choice(ZONES)}
+    if random.random() < 0.5:
+        labels["size"] = str(random.randint(1, 9))
     return Node(
         name,
         allocatable,
-        labels={"zone": random.choice(ZONES)},
-        taints=taints if random.random() < 0.15 else (),
+        labels=labels,
+        taints=random_taints(random),
         unschedulable=random.random() < 0.08,
         ready=random.random() > 0.05,
+    )
+
+
+def random_taints(random: Random) -> tuple[Taint, ...]:
+    """Mostly none; some keep pods away, some ask them to stay away."""
+    taints = []
+    if random.random() < 0.15:
+        effect = random.choice(["NoSchedule", "NoExecute"])
+        taints.append(Taint("keep", random.choice(["away", "5", "7"]), effect))
+    for key in ("soft", "mild"):
+        if random.random() < 0.2:
+            taints.append(Taint(key, random.choice(["", "5"]), "PreferNoSchedule"))
+    return tuple(taints)
+
+
+def random_toleration(random: Random) -> Toleration:
+    """Any operator, key and effect."""
+    effect = random.choice(["", "", "NoSchedule", "PreferNoSchedule"])
+    key = random.choice(["keep", "soft", "mild"])
+    match random.choice(["Exists", "all", "Equal", "Lt", "Gt"]):
+        case "Exists":
+            return Toleration(key, "Exists", effect=effect)
+        case "all":
+            return Toleration("", "Exists", effect=effect)
+        case "Equal":
+            return Toleration(key, "Equal", random.choice(["away", ""]), effect)
+        case operator:
+            return Toleration(key, operator, random.choice(["6", "much"]), effect)
+
+
+def random_term(random: Random) -> NodeTerm:
+    """A term of a node affinity."""
+    zone = frozenset({random.choice(ZONES)})
+    size = frozenset({str(random.randint(1, 9))})
+    expressions = [
+        Requirement("zone", random.choice([Operator.IN, Operator.NOT_IN]), zone),
+        Requirement("size", random.choice([Operator.EXISTS, Operator.DOES_NOT_EXIST])),
+        Requirement("size", random.choice([Operator.GREATER, Operator.LESS]), size),
+    ]
+    fields = [Requirement(NODE_NAME, Operator.IN, frozenset({random.choice(["n0", "n1"])}))]
+    return NodeTerm(
+        tuple(random.sample(expressions, random.choice([0, 1, 1, 1, 2]))),
+        tuple(fields) if random.random() < 0.2 else (),
     )
 
 
@@ -96,11 +146,20 @@ def random_spec(random: Random) -> PodSpec:
         request["memory"] = random.choice([1, 1, 2, 3, 5])
     if random.random() < 0.1:
         request["gpu"] = random.randint(1, 2)
-    tolerations = (Toleration("keep", "Exists"),) if random.random() < 0.2 else ()
+    if random.random() < 0.07:
+        request["nvidia.com/gpu"] = 1
+    terms = [random_term(random) for _ in range(random.choice([0] * 8 + [1, 2]))]
+    wishes = [
+        (random.choice([1, 1, 5, 50]), random_term(random))
+        for _ in range(random.choice([0, 0, 0, 1, 2, 3]))
+    ]
+    tolerations = [random_toleration(random) for _ in range(random.choice([0, 0, 0, 1, 2]))]
     return PodSpec.of(
         request,
         node_selector={"zone": random.choice(ZONES)} if random.random() < 0.15 else {},
-        tolerations=tolerations,
+        node_terms=tuple(terms),
+        node_preferences=tuple(wishes),
+        tolerations=tuple(tolerations),
         priority=random.choice([None, None, 3, 7]),
         priority_class=random.choice(["", "", "high", "missing"]),
         features=("hostPorts",) if random.random() < 0.03 else (),
@@ -185,7 +244,7 @@ def cluster_of(world: World, random: Random | None = None) -> Cluster:
 
 def random_rules(random: Random) -> Rules:
     """A configuration."""
-    plugins = ["priority", "gang", "predicates", "binpack"]
+    plugins = ["priority", "gang", "predicates", "nodeorder", "binpack"]
     if random.random() < 0.3:
         plugins = [name for name in plugins if random.random() < 0.8]
         random.shuffle(plugins)
@@ -194,12 +253,21 @@ def random_rules(random: Random) -> Rules:
         plugins=tuple(plugins),
         binpack=random.choice([1, 10]),
         weights=(("cpu", random.choice([1, 5])), ("memory", 1), ("gpu", 2)),
+        nodeorder=tuple(
+            (part, random.choice([1, 2, weight]) if random.random() < 0.3 else weight)
+            for part, weight in Rules.nodeorder
+        ),
     )
 
 
 @cache
 def policy_of(rules: Rules) -> policy.Policy:
-    """The same configuration, as a file."""
+    """The same configuration; its plugins serve one cluster after the other."""
+    return load_policy(rules)
+
+
+def load_policy(rules: Rules) -> policy.Policy:
+    """The same configuration, as a file, with plugins of its own."""
     weights = dict(rules.weights)
     arguments: dict[str, object] = {
         "binpack.weight": rules.binpack,
@@ -213,6 +281,9 @@ def policy_of(rules: Rules) -> policy.Policy:
         lines.append(f"  - name: {name}")
         if name == "binpack":
             lines.append(f"    arguments: {arguments}")
+        if name == "nodeorder":
+            parts = {f"{part}.weight": weight for part, weight in rules.nodeorder}
+            lines.append(f"    arguments: {parts}")
     if not rules.plugins:
         lines[-1] = "- plugins: []"
     return policy.load("\n".join(lines))

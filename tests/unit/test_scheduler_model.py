@@ -13,7 +13,9 @@ from random import Random
 from hypothesis import given, settings, strategies as st
 
 from hekla.domain.phases import PodPhase
+from services.scheduler.core.classes import PodClass
 from services.scheduler.core.cluster import Cluster
+from services.scheduler.core.load import Load
 from services.scheduler.core.objects import (
     EPOCH,
     Bind,
@@ -26,16 +28,22 @@ from services.scheduler.core.objects import (
 )
 from services.scheduler.core.session import Session
 from services.scheduler.core.status import Status
+from services.scheduler.framework import Framework
+from services.scheduler.plugins.nodeorder import UNASKED, Unasked
 from tests.support.oracle import Oracle, Rules, World, request
 from tests.support.scheduling import (
     add_random_group,
     cluster_of,
+    load_policy,
     policy_of,
     random_node,
     random_world,
 )
 
 RULES = Rules()
+ANOTHER = load_policy(RULES).framework
+"""The same, for a cluster that exists beside another: plugins keep what is on nodes."""
+ASKS_ALL = PodClass("", PodSpec.of({"cpu": 1, "memory": 1}), ())
 
 
 class Model:
@@ -285,11 +293,12 @@ class Model:
     def check_arrays(self) -> None:
         """Moved by events or built anew: the same amounts and counts."""
         fresh = cluster_of(replace(self.truth(), pods=list(self.pods.values())))
-        fresh.adopt(self.framework)
+        fresh.adopt(ANOTHER)
         for uid, node in self.in_flight.items():
             fresh.assume(uid, node)
         assert _amounts(self.cluster) == _amounts(fresh)
         assert _counts(self.cluster) == _counts(fresh)
+        assert _unasked(self.cluster, self.framework) == _unasked(fresh, ANOTHER)
 
 
 def _amounts(cluster: Cluster) -> object:
@@ -320,6 +329,13 @@ def _amounts(cluster: Cluster) -> object:
         # A resource that no node has any more, or had yet, is of no account.
         if nodes.total[column]
     }
+
+
+def _unasked(cluster: Cluster, framework: Framework) -> object:
+    [tracker] = framework.trackers
+    assert isinstance(tracker, Unasked)
+    load = Load(cluster.nodes, cluster.nodes.in_order)
+    return [tracker.of(ASKS_ALL, load, column).tolist() for column in UNASKED]
 
 
 def _counts(cluster: Cluster) -> object:

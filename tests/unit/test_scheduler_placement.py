@@ -16,7 +16,7 @@ from services.scheduler.core.load import Load
 from services.scheduler.core.nodes import LARGEST, Ints, Mask
 from services.scheduler.core.objects import Node, Pod, PodSpec
 from services.scheduler.core.placement import Placer
-from services.scheduler.core.scopes import GLOBAL, ROW, STATIC, Scope
+from services.scheduler.core.scopes import GLOBAL, RELATIVE, ROW, STATIC, Scope
 from services.scheduler.core.transaction import Transaction
 from services.scheduler.framework import Enabled, Framework, Plugin
 
@@ -60,6 +60,28 @@ class Preference:
 
     def score(self, klass: PodClass, load: Load) -> Ints:
         return (load.rows % 3 * SCORE_UNIT).astype(np.int64)
+
+
+class Wish:
+    """A score measured against the nodes that take a pod now."""
+
+    name = "wish"
+    scope = RELATIVE
+
+    def __init__(self, random: Random) -> None:
+        self._kinds = random.randint(1, 4)
+
+    def scorers(self) -> list[Wish]:
+        return [self]
+
+    def concerns(self, klass: PodClass) -> bool:
+        return True
+
+    def score(self, klass: PodClass, load: Load) -> Ints:
+        return (load.rows % self._kinds * 3).astype(np.int64)
+
+    def measured(self, raw: Ints, most: int) -> Ints:
+        return raw * 10 // max(most, 1) * SCORE_UNIT
 
 
 class Cards:
@@ -124,7 +146,7 @@ def placer_over(cluster: Cluster, framework: Framework) -> Placer:
 
 def in_portions(seed: int, scope: Scope | None, portions: Sequence[int]) -> list[list[str]]:
     random = Random(seed)
-    plugins: list[Plugin] = [Bumpy(random, scope), Preference(), Cards()]
+    plugins: list[Plugin] = [Bumpy(random, scope), Preference(), Wish(random), Cards()]
     framework = Framework([[Enabled(plugin) for plugin in plugins]])
     cluster, classes = random_cluster(random, framework)
     placer = placer_over(cluster, framework)
@@ -153,7 +175,9 @@ def test_at_once_in_portions_and_one_by_one_are_the_same(seed: int, portion: int
 def test_undo_restores_everything_and_keeps_what_came_before(seed: int) -> None:
     random = Random(seed)
     cards = Cards()
-    framework = Framework([[Enabled(Bumpy(random, ROW)), Enabled(cards)]])
+    framework = Framework(
+        [[Enabled(Bumpy(random, ROW)), Enabled(Wish(random)), Enabled(cards)]]
+    )
     cluster, classes = random_cluster(random, framework)
     nodes = cluster.nodes
     cluster.occupancy.hold("held", Hold(next(iter(nodes.rows)), classes[0]))
@@ -199,7 +223,9 @@ def test_numbers_and_arrays_have_the_same_digits(pairs: list[tuple[int, int]]) -
 @settings(max_examples=50, deadline=None)
 def test_what_is_known_of_a_class_keeps_up_with_events(seed: int) -> None:
     random = Random(seed)
-    framework = Framework([[Enabled(Bumpy(random, ROW)), Enabled(Preference())]])
+    framework = Framework(
+        [[Enabled(Bumpy(random, ROW)), Enabled(Preference()), Enabled(Wish(random))]]
+    )
     cluster, classes = random_cluster(random, framework)
     placer = placer_over(cluster, framework)
     for step in range(12):

@@ -20,7 +20,7 @@ def test_the_configuration_of_the_helm_chart_loads() -> None:
     loaded = policy.load()
 
     assert loaded.actions == ("enqueue", "allocate", "backfill")
-    assert loaded.tiers == (("priority", "gang"), ("predicates", "binpack"))
+    assert loaded.tiers == (("priority", "gang"), ("predicates", "nodeorder", "binpack"))
     assert "plugin drf is not built yet and left out" in loaded.warnings
 
 
@@ -43,7 +43,7 @@ metrics:
     loaded = policy.load(text)
 
     assert loaded.actions == ("allocate", "backfill", "enqueue")
-    assert len(loaded.warnings) == 5 + 20
+    assert len(loaded.warnings) == 5 + 19 + 3
 
 
 @pytest.mark.parametrize(

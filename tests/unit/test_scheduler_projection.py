@@ -10,8 +10,9 @@ import pytest
 
 from hekla.domain import names
 from hekla.domain.phases import PodPhase
+from hekla.domain.selector import Operator, Requirement
 from services.scheduler import projection
-from services.scheduler.core.objects import PriorityClass, Taint, Toleration
+from services.scheduler.core.objects import NodeTerm, PriorityClass, Taint, Toleration
 from tests.support.local_cluster import Object
 
 DEMANDED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -87,8 +88,8 @@ def test_a_pod_says_in_its_status_what_it_was_told() -> None:
 @pytest.mark.parametrize(
     ("spec", "features"),
     [
-        ({"affinity": {"nodeAffinity": {PREFERRED: [1]}}}, ()),
-        ({"affinity": {"nodeAffinity": {DEMANDED: {"a": 1}}}}, ("nodeAffinity",)),
+        ({"affinity": {"podAffinity": {PREFERRED: [1]}}}, ()),
+        ({"affinity": {"nodeAffinity": {DEMANDED: {"nodeSelectorTerms": [{}]}}}}, ()),
         ({"affinity": {"podAntiAffinity": {DEMANDED: [1]}}}, ("podAntiAffinity",)),
         ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, ()),
         ({"topologySpreadConstraints": [{"maxSkew": 1}]}, ("topologySpread",)),
@@ -103,6 +104,61 @@ def test_what_a_pod_demands_is_named_and_what_it_prefers_is_not(
     spec: Object, features: tuple[str, ...]
 ) -> None:
     assert projection.pod(make(spec)).pod.spec.features == features
+
+
+def test_node_affinity_is_read_as_terms() -> None:
+    zone = {"key": "zone", "operator": "In", "values": ["a", "b"]}
+    name = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    size = {"key": "size", "operator": "Gt", "values": ["4"]}
+    terms = [{"matchExpressions": [zone], "matchFields": [name]}, {}]
+    wishes = [
+        {"weight": 7, "preference": {"matchExpressions": [size]}},
+        {"weight": 7, "preference": {}},
+    ]
+    affinity = {DEMANDED: {"nodeSelectorTerms": terms}, PREFERRED: wishes}
+
+    spec = projection.pod(make({"affinity": {"nodeAffinity": affinity}})).pod.spec
+
+    in_zone = Requirement("zone", Operator.IN, frozenset({"a", "b"}))
+    named = Requirement("metadata.name", Operator.IN, frozenset({"n1"}))
+    large = Requirement("size", Operator.GREATER, frozenset({"4"}))
+    assert spec.node_terms == (NodeTerm((in_zone,), (named,)), NodeTerm())
+    assert spec.node_preferences == ((7, NodeTerm((large,))),)
+
+
+@pytest.mark.parametrize(
+    "demanded",
+    [
+        [1],
+        {"nodeSelectorTerms": {"a": 1}},
+        {"nodeSelectorTerms": ["a"]},
+        {"nodeSelectorTerms": [{"matchExpressions": [{"operator": "Exists"}]}]},
+        {"nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "Like"}]}]},
+        {"nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "In"}]}]},
+        {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "k", "operator": "Gt", "values": ["x"]}]}
+            ]
+        },
+        {
+            "nodeSelectorTerms": [
+                {"matchFields": [{"key": "k", "operator": "In", "values": ["x"]}]}
+            ]
+        },
+    ],
+)
+def test_node_affinity_that_makes_no_sense_keeps_its_pod_from_being_placed(
+    demanded: object,
+) -> None:
+    spec = projection.pod(make({"affinity": {"nodeAffinity": {DEMANDED: demanded}}})).pod.spec
+
+    assert spec.features == (projection.UNREADABLE_AFFINITY,)
+
+
+def test_required_terms_of_which_there_are_none_match_no_node() -> None:
+    affinity: Object = {"nodeAffinity": {DEMANDED: {"nodeSelectorTerms": []}}}
+
+    assert projection.pod(make({"affinity": affinity})).pod.spec.node_terms == (NodeTerm(),)
 
 
 def test_a_pod_whose_request_makes_no_sense_is_kept_but_not_placed() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from services.scheduler.core.nodes import Ints, NodeTable, Rows
+from services.scheduler.core.nodes import PODS_COLUMN, Ints, NodeTable, Rows
 
 
 class Load:
@@ -46,6 +46,13 @@ class Load:
         if column in self._added:
             left = left - self._added[column]
         return left
+
+    def with_more(self, amounts: Ints, a_pod: int) -> Ints:
+        """Amounts of the rows, in each case with ``a_pod`` more for every pod added."""
+        if self._added is None:
+            return amounts
+        pods: Ints | int = self._added.get(PODS_COLUMN, 0)
+        return amounts[:, None] + a_pod * pods
 
     def _with_added(self, amounts: Ints, column: int) -> Ints:
         if self._added is None:

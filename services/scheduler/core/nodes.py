@@ -6,14 +6,14 @@ a node as long as the node is known; rows are never moved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hekla.domain.resources import CPU, MEMORY, PODS
-from services.scheduler.core.objects import Node, Taint
+from services.scheduler.core.objects import Node, NodeTerm, Taint
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
@@ -62,7 +62,7 @@ class NodeTable:
         """How many entries were cut from the front of ``journal``."""
         self._free: list[int] = []
         self._order: Rows | None = None
-        self._masks: dict[tuple[str, ...], Mask] = {}
+        self._masks: dict[Hashable, Mask] = {}
         self._taint_rows: dict[tuple[Taint, ...], list[int]] | None = None
 
     def upsert(self, node: Node) -> int | None:
@@ -129,6 +129,10 @@ class NodeTable:
         """Which rows' nodes carry the label: shape ``(rows,)``."""
         return self._mask((key, value), lambda node: node.labels.get(key) == value)
 
+    def matching(self, term: NodeTerm) -> Mask:
+        """Which rows' nodes a term of an affinity matches: shape ``(rows,)``."""
+        return self._mask(term, term.matches)
+
     def unschedulable(self) -> Mask:
         """Which rows' nodes are cordoned: shape ``(rows,)``."""
         return self._mask(("unschedulable",), lambda node: node.unschedulable)
@@ -148,7 +152,7 @@ class NodeTable:
                     self._taint_rows.setdefault(node.taints, []).append(row)
         return self._taint_rows
 
-    def _mask(self, key: tuple[str, ...], holds: Callable[[Node], bool]) -> Mask:
+    def _mask(self, key: Hashable, holds: Callable[[Node], bool]) -> Mask:
         mask = self._masks.get(key)
         if mask is None:
             answers = [node is not None and holds(node) for node in self.nodes]

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from hekla.domain import names
 from hekla.domain.phases import PodGroupPhase, PodPhase, QueueState
 from hekla.domain.resources import PODS
+from hekla.domain.selector import Requirement
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -50,12 +51,15 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """What a pod puts up with. An empty key with ``Exists`` matches every taint."""
+    """What a pod puts up with."""
 
     key: str = ""
+    """Empty with ``Exists``: whatever key a taint has."""
     operator: str = "Equal"
+    """``Equal``, ``Exists``, or, of whole numbers, ``Lt`` or ``Gt``: the taint's is such."""
     value: str = ""
     effect: str = ""
+    """Empty: whatever effect a taint has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,28 @@ class Node:
     ready: bool = True
 
 
+NODE_NAME: Final = "metadata.name"
+"""The one field of nodes that a ``NodeTerm`` may ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """One term of a node affinity: conditions, all of which must hold."""
+
+    expressions: tuple[Requirement, ...] = ()
+    """Conditions on labels."""
+    fields: tuple[Requirement, ...] = ()
+    """Conditions on ``NODE_NAME``."""
+
+    def matches(self, node: Node) -> bool:
+        """Whether all hold; a term without conditions matches no node."""
+        if not (self.expressions or self.fields):
+            return False
+        return all(it.matches(node.labels) for it in self.expressions) and all(
+            it.matches({NODE_NAME: node.name}) for it in self.fields
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class PodSpec:
     """What placement may read of a pod, in a form that compares and hashes.
@@ -82,13 +108,17 @@ class PodSpec:
     request: Amounts = ()
     """The effective request, without ``pods``. Empty: a best-effort pod."""
     node_selector: Labels = ()
+    node_terms: tuple[NodeTerm, ...] = ()
+    """Its required node affinity: one of these must match; none: any node will do."""
+    node_preferences: tuple[tuple[int, NodeTerm], ...] = ()
+    """Its preferred node affinity: what a node that matches is worth."""
     tolerations: tuple[Toleration, ...] = ()
     priority: int | None = None
     """``spec.priority``, or the task's priority annotation; None where neither is set."""
     priority_class: str = ""
     """Asked for a value where ``priority`` is None."""
     features: tuple[str, ...] = ()
-    """What else the pod asks of its node (``nodeAffinity``, ``hostPorts``, …), sorted. A
+    """What the pod asks of its node beyond that (``hostPorts``, …), sorted. A
     pod that asks for what no enabled plugin provides is not placed, and told so."""
 
     @classmethod
@@ -97,6 +127,8 @@ class PodSpec:
         request: Mapping[str, int] | None = None,
         *,
         node_selector: Mapping[str, str] | None = None,
+        node_terms: tuple[NodeTerm, ...] = (),
+        node_preferences: tuple[tuple[int, NodeTerm], ...] = (),
         tolerations: tuple[Toleration, ...] = (),
         priority: int | None = None,
         priority_class: str = "",
@@ -107,6 +139,8 @@ class PodSpec:
         return cls(
             request=amounts(wanted),
             node_selector=labels(node_selector or {}),
+            node_terms=node_terms,
+            node_preferences=node_preferences,
             tolerations=tolerations,
             priority=priority,
             priority_class=priority_class,

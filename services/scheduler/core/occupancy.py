@@ -15,9 +15,13 @@ from services.scheduler.core.status import Status
 class Tracker(Protocol):
     """State of a plugin's own about each node that is no amount: cards, ports, volumes.
 
-    It moves only through these two, from events and from sessions alike. ``undo`` takes
-    back what ``apply`` did, in any order of pods.
+    It moves only through ``apply`` and ``undo``, from events and from sessions alike.
+    ``undo`` takes back what ``apply`` did, in any order of pods.
     """
+
+    def concerns(self, klass: PodClass) -> bool:
+        """Whether pods of the class make any difference to it."""
+        ...
 
     def apply(self, klass: PodClass, row: int, copies: int) -> None:
         """Pods of a class came onto a node."""
@@ -176,8 +180,12 @@ class Occupancy:
 
     def track_copies(self, klass: PodClass, row: int, by: int) -> None:
         """Tell the trackers of pods that come (above zero) or leave (below)."""
-        for tracker in self.trackers:
+        for tracker in self.trackers_of(klass):
             if by > 0:
                 tracker.apply(klass, row, by)
             else:
                 tracker.undo(klass, row, -by)
+
+    def trackers_of(self, klass: PodClass) -> list[Tracker]:
+        """The trackers to which pods of the class make a difference."""
+        return [tracker for tracker in self.trackers if tracker.concerns(klass)]

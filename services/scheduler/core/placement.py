@@ -5,10 +5,14 @@ at once. ``S[node, k]`` is the score of the k-th copy on a node. As a node's nex
 competes only once the ones before it are placed, its copies are worth the running minimum
 along k, and one sort by (-score, node name, k) is the very order in which pods placed one
 at a time would have taken them. Only as much of ``S`` is worked out as is needed.
+
+Scores of scope ``relative`` change when the last of the nodes that set the measure is full.
+That order holds up to there; the rest is chosen by the new measure.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,15 +22,21 @@ from services.scheduler.core.load import Load
 from services.scheduler.core.nodes import Ints, NodeTable, Rows
 from services.scheduler.core.scopes import UNLIMITED, Scope
 from services.scheduler.core.transaction import Transaction
-from services.scheduler.framework import Filter, Framework, Scorer
+from services.scheduler.framework import Filter, Framework, RelativeScorer, Scorer
 
 NOWHERE: Final = int(np.iinfo(np.int64).min)
 """The score of a node that takes no copy."""
 
-_FIRST_DEPTH: Final = 4
+_FIRST_DEPTH: Final = 2
 _DEEPER: Final = 4
 _MOSTLY: Final = 4
 """When more than one in so many nodes changed, all are looked at again."""
+
+
+_KINDS: Final = {
+    "filter": ("static", "row", "other"),
+    "scorer": ("static", "relative", "row", "other"),
+}
 
 
 class Parts(NamedTuple):
@@ -36,6 +46,7 @@ class Parts(NamedTuple):
     row_filters: list[Filter]
     other_filters: list[Filter]
     static_scorers: list[Scorer]
+    relative_scorers: list[RelativeScorer]
     row_scorers: list[Scorer]
     other_scorers: list[Scorer]
 
@@ -46,14 +57,35 @@ class Parts(NamedTuple):
         for what, parts in (("filter", framework.filters), ("scorer", framework.scorers)):
             for part in parts:
                 if part.concerns(klass):
-                    by_kind.setdefault((what, _kind(part)), []).append(part)
+                    by_kind.setdefault((what, _kind(what, part)), []).append(part)
         return cls(
-            *(
-                by_kind.get((what, kind), [])
-                for what in ("filter", "scorer")
-                for kind in ("static", "row", "other")
-            )
+            *(by_kind.get((what, kind), []) for what, kinds in _KINDS.items() for kind in kinds)
         )
+
+
+class Relative:
+    """The raw values that a relative scorer gives, and what they are measured against."""
+
+    def __init__(self, scorer: RelativeScorer, raw: Ints) -> None:
+        self.scorer = scorer
+        self.raw = raw
+        """By position."""
+        self.most = -1
+        """The largest of nodes that take a copy; -1: there are none."""
+
+    def largest(self, copies: Ints) -> int:
+        """What ``most`` is where nodes take so many copies."""
+        raw = self.raw[copies > 0]
+        return int(raw.max()) if len(raw) else -1
+
+    def lasts(self, copies: Ints, positions: Rows) -> int:
+        """For how many of the copies, placed in this order, ``most`` stays what it is."""
+        if self.most <= 0:
+            return len(positions)
+        setting = self.raw == self.most
+        left = int(copies[setting].sum())
+        taken = np.cumsum(setting[positions])
+        return int(np.searchsorted(taken, left)) + 1
 
 
 class Candidates:
@@ -75,10 +107,25 @@ class Candidates:
         """Their sum, where it is known."""
         self.scores: Ints = np.zeros(len(rows), np.int64)
         """The score of the next copy, ``NOWHERE`` where there is none."""
+        self.by_row: Ints = np.zeros(len(rows), np.int64)
+        """The part of it that row scorers give."""
         self.static_scores: Ints = np.zeros(len(rows), np.int64)
+        """The part that stays as the nodes fill."""
+        self.fills = True
+        """Whether its pods may fill a node before they go to the next, as far as is known."""
+        self.relative: list[Relative] = []
+        self.fixed_scores = self.static_scores
+        """``static_scores``, and the part that stays until a measure changes."""
         self.position: Rows = np.full(len(nodes.nodes), -1, np.intp)
         """Where in ``rows`` a row is; -1 where it is not."""
         self.position[rows] = np.arange(len(rows))
+
+    def measured(self, most: Sequence[int]) -> Ints:
+        """What ``fixed_scores`` are where these are the largest raw values."""
+        scores = self.static_scores.copy()
+        for it, largest in zip(self.relative, most, strict=True):
+            scores += it.scorer.measured(it.raw, max(largest, 0))
+        return scores
 
 
 class Front(NamedTuple):
@@ -152,13 +199,24 @@ class Placer:
             return self._place_singly(found, pods)
         if not len(found.rows):
             return []
+        rows: list[int] = []
+        while True:
+            chosen = self._next(found, pods - len(rows))
+            self.transaction.put(klass, chosen)
+            rows += chosen
+            if not chosen or len(rows) == pods or not found.relative:
+                return rows
+            self.candidates(klass)
+
+    def _next(self, found: Candidates, pods: int) -> list[int]:
+        """The rows of the next pods, as many as the present measures choose."""
         if pods == 1:
             best = int(found.scores.argmax())
-            rows = [] if found.scores[best] == NOWHERE else [int(found.rows[best])]
-        else:
-            rows = found.rows[self._take(found, pods)].tolist()
-        self.transaction.put(klass, rows)
-        return rows
+            return [] if found.scores[best] == NOWHERE else [int(found.rows[best])]
+        positions = self._take(found, pods)
+        lasts = [it.lasts(found.copies, positions) for it in found.relative]
+        chosen: list[int] = found.rows[positions[: min(lasts, default=pods)]].tolist()
+        return chosen
 
     def candidates(self, klass: PodClass) -> Candidates:
         """What is known of a class, brought up to date; scopes beyond ``row`` left out."""
@@ -191,6 +249,11 @@ class Placer:
         found = Candidates(klass, nodes, parts, rows)
         for scorer in parts.static_scorers:
             found.static_scores += scorer.score(klass, Load(nodes, rows))
+        for relative in parts.relative_scorers:
+            raw = relative.score(klass, Load(nodes, rows))
+            # What all nodes are worth alike moves nothing.
+            if len(raw) and int(raw.min()) != int(raw.max()):
+                found.relative.append(Relative(relative, raw))
         return found
 
     def _look(self, found: Candidates, at: Rows | None) -> None:
@@ -200,15 +263,29 @@ class Placer:
         copies: Ints = np.full(len(rows), UNLIMITED, np.int64)
         for each in found.parts.row_filters:
             copies = np.minimum(copies, each.copies(klass, load))
-        scores = (found.static_scores if at is None else found.static_scores[at]).copy()
+        by_row: Ints = np.zeros(len(rows), np.int64)
         for scorer in found.parts.row_scorers:
-            scores += scorer.score(klass, load)
-        scores[copies <= 0] = NOWHERE
+            by_row += scorer.score(klass, load)
         found.total = None
         if at is None:
-            found.copies, found.scores = copies, scores
+            found.copies, found.by_row = copies, by_row
         else:
-            found.copies[at], found.scores[at] = copies, scores
+            found.copies[at], found.by_row[at] = copies, by_row
+        if self._measure(found) or at is None:
+            found.scores = found.fixed_scores + found.by_row
+            found.scores[found.copies <= 0] = NOWHERE
+        else:
+            found.scores[at] = np.where(copies > 0, found.fixed_scores[at] + by_row, NOWHERE)
+
+    def _measure(self, found: Candidates) -> bool:
+        """Bring ``fixed_scores`` up to date; whether they changed."""
+        most = [it.largest(found.copies) for it in found.relative]
+        if most == [it.most for it in found.relative]:
+            return False
+        for it, now in zip(found.relative, most, strict=True):
+            it.most = now
+        found.fixed_scores = found.measured(most)
+        return True
 
     def _take(self, found: Candidates, pods: int) -> Rows:
         """Positions in ``found.rows`` that pods placed one at a time would take, in order."""
@@ -220,18 +297,22 @@ class Placer:
         # Best first copy first; a stable sort leaves equal ones in order of name.
         order = np.argsort(-found.scores[open_to_it], kind="stable")
         front = Front(open_to_it[order], found.scores[open_to_it[order]], copies[order])
-        # Where scores rise as a node fills, few nodes to their full depth settle it at once.
-        depth = deepest = int(copies.max())
-        nodes = front.covering(wanted, depth)
+        deepest = int(copies.max())
+        if found.fills:
+            # Where scores rise as a node fills, few nodes to their full depth settle it.
+            choice = self._choose(
+                found, front, front.covering(wanted, deepest), deepest, wanted
+            )
+            if choice.final:
+                return choice.positions
+        # Else the best first copies mostly do: as many nodes as pods, each not very deep.
+        nodes, depth = min(wanted, len(front.positions)), min(_FIRST_DEPTH, deepest)
         choice = self._choose(found, front, nodes, depth, wanted)
-        if not choice.final:
-            depth = min(_FIRST_DEPTH, deepest)
-            nodes = front.covering(wanted, depth)
+        found.fills = choice.too_shallow
         while not choice.final:
-            choice = self._choose(found, front, nodes, depth, wanted)
-            nodes = choice.nodes
             if choice.too_shallow:
                 depth = min(depth * _DEEPER, deepest)
+            choice = self._choose(found, front, choice.nodes, depth, wanted)
         return choice.positions
 
     def _choose(
@@ -268,7 +349,7 @@ class Placer:
         nth = np.arange(depth, dtype=np.int64)
         added = {column: nth * amount for column, amount in found.klass.columns}
         load = Load(self.nodes, found.rows[at], added)
-        scores = np.repeat(found.static_scores[at][:, None], depth, axis=1)
+        scores = np.repeat(found.fixed_scores[at][:, None], depth, axis=1)
         for scorer in found.parts.row_scorers:
             scores += scorer.score(found.klass, load)
         worth: Ints = np.minimum.accumulate(scores, axis=1)
@@ -281,9 +362,12 @@ class Placer:
         for _ in range(pods):
             self.candidates(klass)
             load = Load(self.nodes, found.rows)
-            copies, scores = found.copies, found.scores.copy()
+            copies = found.copies
             for each in found.parts.other_filters:
                 copies = np.minimum(copies, each.copies(klass, load))
+            scores = found.by_row + found.measured(
+                [it.largest(copies) for it in found.relative]
+            )
             for scorer in found.parts.other_scorers:
                 scores += scorer.score(klass, load)
             scores[copies <= 0] = NOWHERE
@@ -294,9 +378,9 @@ class Placer:
         return placed
 
 
-def _kind(part: Filter | Scorer) -> str:
+def _kind(what: str, part: Filter | Scorer) -> str:
     scope: Scope | None = getattr(part, "scope", None)
-    return scope.kind if scope is not None and scope.kind in {"static", "row"} else "other"
+    return scope.kind if scope is not None and scope.kind in _KINDS[what] else "other"
 
 
 def _nth_largest(worth: Ints, nth: int) -> int:

@@ -19,6 +19,8 @@ class Scope:
 
 STATIC: Final = Scope("static")
 """The class, and what a node's object says besides amounts."""
+RELATIVE: Final = Scope("relative")
+"""That, measured against the nodes that take a pod of the class now; for scorers only."""
 ROW: Final = Scope("row")
 """That, and what is on this one node."""
 GLOBAL: Final = Scope("global")

@@ -80,6 +80,6 @@ class Transaction:
             for column, amount in step.klass.columns:
                 nodes.used[rows, column] += counts * amount
         nodes.touch_all(step.rows)
-        if self._occupancy.trackers:
+        if self._occupancy.trackers_of(step.klass):
             for row, copies in zip(step.rows, step.copies, strict=True):
                 self._occupancy.track_copies(step.klass, row, by * copies)

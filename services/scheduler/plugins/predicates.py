@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -16,14 +17,15 @@ from services.scheduler.core.scopes import STATIC, UNLIMITED
 from services.scheduler.framework import Filter
 
 _KEEPING_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
+_WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 _CORDON: Final = Taint("node.kubernetes.io/unschedulable")
 
 
 class Predicates:
-    """Cordons, readiness, node selectors and taints."""
+    """Cordons, readiness, node selectors, required node affinity and taints."""
 
     name = "predicates"
-    reads = ("node_selector", "tolerations")
+    reads = ("node_selector", "node_terms", "tolerations")
 
     def __init__(self, arguments: Arguments) -> None:
         self._affinity = arguments.flag("predicate.NodeAffinityEnable", default=True)
@@ -86,14 +88,31 @@ class Static:
 
 def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
     """Whether one of ``tolerations`` matches the taint."""
-    return any(
-        it.effect in {"", taint.effect}
-        and (
-            (it.operator == "Exists" and it.key in {"", taint.key})
-            or (it.operator in {"", "Equal"} and (it.key, it.value) == (taint.key, taint.value))
-        )
-        for it in tolerations
-    )
+    return any(_matches(it, taint) for it in tolerations)
+
+
+def _matches(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect not in {"", taint.effect}:
+        return False
+    match toleration.operator:
+        case "Exists":
+            return toleration.key in {"", taint.key}
+        case "" | "Equal":
+            return (toleration.key, toleration.value) == (taint.key, taint.value)
+        case "Lt" | "Gt":
+            bound, value = _whole(toleration.value), _whole(taint.value)
+            if toleration.key != taint.key or bound is None or value is None:
+                return False
+            return value < bound if toleration.operator == "Lt" else value > bound
+    return False
+
+
+def _whole(text: str) -> int | None:
+    """A whole number in the one way Kubernetes lets it be written, of 64 bits."""
+    if _WHOLE.fullmatch(text) is None:
+        return None
+    number = int(text)
+    return number if -(1 << 63) <= number < 1 << 63 else None
 
 
 def _not_ready(klass: PodClass, nodes: NodeTable) -> Mask:
@@ -112,6 +131,9 @@ def _unselected(klass: PodClass, nodes: NodeTable) -> Mask | None:
     for key, value in klass.spec.node_selector:
         missing = ~nodes.labelled(key, value)
         against = missing if against is None else against | missing
+    if klass.spec.node_terms:
+        elsewhere = ~np.logical_or.reduce([nodes.matching(it) for it in klass.spec.node_terms])
+        against = elsewhere if against is None else against | elsewhere
     return against
 
 

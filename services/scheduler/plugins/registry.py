@@ -9,12 +9,14 @@ from services.scheduler.arguments import Arguments
 from services.scheduler.framework import Plugin
 from services.scheduler.plugins.binpack import Binpack
 from services.scheduler.plugins.gang import Gang
+from services.scheduler.plugins.nodeorder import NodeOrder
 from services.scheduler.plugins.predicates import Predicates
 from services.scheduler.plugins.priority import Priority
 
 PLUGINS: Final[Mapping[str, Callable[[Arguments], Plugin]]] = {
     Binpack.name: Binpack,
     Gang.name: Gang,
+    NodeOrder.name: NodeOrder,
     Predicates.name: Predicates,
     Priority.name: Priority,
 }
@@ -29,7 +31,6 @@ NOT_BUILT: Final = frozenset(
         "extender",
         "network-topology-aware",
         "nodegroup",
-        "nodeorder",
         "numa-aware",
         "overcommit",
         "pdb",
