@@ -14,7 +14,7 @@ from hekla.api.job import Job
 from hekla.api.meta import ObjectMeta
 from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue, QueueSpec
-from hekla.cli import gone, manifest, options
+from hekla.cli import gone, manifest, options, output
 from hekla.cli.errors import explained
 from hekla.cli.gone import Removal
 from hekla.cli.manifest import Applied, Item
@@ -79,8 +79,7 @@ def apply(client: Client, *, files: Sequence[str], namespace: str | None) -> Non
             more = f" ({left} more not sent)" if left else ""
             text = f"{item.where}: {item.name}: {explained(error)}{more}"
             raise click.ClickException(text) from error
-        for warning in warnings:
-            click.echo(f"warning: {item.name}: {warning}", err=True)
+        output.warnings(warnings, f"{item.name}: ")
         click.echo(result)
 
 

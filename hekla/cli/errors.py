@@ -1,7 +1,7 @@
 """How a command ends badly: one line on stderr and an exit code, never a traceback.
 
-Exit codes: 1 it did not work, 64 the command line is wrong, 130 interrupted, 141 whoever read
-the output has gone. ``job wait`` adds 2 for a time-out.
+Exit codes: 1 it did not work, 2 it took longer than ``--timeout``, 64 the command line is
+wrong, 130 interrupted, 141 whoever read the output has gone.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import click
 
-from hekla.domain.errors import DomainError, InvalidError, UnavailableError
+from hekla.domain.errors import DomainError, InvalidError, TimedOutError, UnavailableError
 
 FAILED: Final = 1
+TIMED_OUT: Final = 2
 USAGE: Final = 64
 INTERRUPTED: Final = 130
 READER_GONE: Final = 141
@@ -54,6 +55,7 @@ class Root(click.Group):
             code = error.exit_code
             _say(error.format_message())
         except DomainError as error:
+            code = TIMED_OUT if isinstance(error, TimedOutError) else FAILED
             _say(explained(error))
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""

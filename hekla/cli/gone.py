@@ -10,7 +10,7 @@ from hekla.cli.progress import Progress
 from hekla.client import Client
 from hekla.client.follow import follow
 from hekla.domain import duration, names
-from hekla.domain.errors import UnavailableError
+from hekla.domain.errors import TimedOutError
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Removal:
         """Return once the job is gone.
 
         Raises:
-            UnavailableError: it is not within ``timeout``.
+            TimedOutError: it is not within ``timeout``.
         """
         name = self.job.metadata.name
         with Progress() as progress:
@@ -42,7 +42,7 @@ class Removal:
                 progress.tell(f"{name}: deleting" + (f" ({left} pods left)" if left else ""))
         key = names.Key(self.job.metadata.namespace, name)
         span = duration.format(timeout or timedelta())
-        raise UnavailableError(f"job {key} is not gone after {span}; its removal goes on")
+        raise TimedOutError(f"job {key} is not gone after {span}; its removal goes on")
 
 
 def _alive(job: Job) -> tuple[int, ...]:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import click
 
-from hekla.cli import gone, kinds, logs, options, output, wait as waiting
+from hekla.cli import complete, gone, kinds, options, output, view
+from hekla.cli.logs import job_logs
 from hekla.cli.output import Format
-from hekla.cli.wait import DELETED, Verdict
+from hekla.cli.run import run
+from hekla.cli.wait import wait
+from hekla.cli.watch import watch
 from hekla.client import Client
-from hekla.domain.errors import NotFoundError, PreconditionError
+from hekla.client.jobs import BY_USER
+from hekla.domain.errors import NotFoundError
 from hekla.domain.phases import JobAction, JobPhase
-
-TIMED_OUT: Final = 2
 
 COMMANDS: Final = {
     "suspend": (JobAction.ABORT_JOB, "Stop a job's pods, so that 'resume' can start it again."),
-    "abort": (JobAction.ABORT_JOB, "The same as 'suspend'."),
+    "abort": (JobAction.ABORT_JOB, "The same as 'suspend': stop a job's pods."),
     "resume": (JobAction.RESUME_JOB, "Start a suspended job again where it left off."),
-    "restart": (JobAction.RESTART_JOB, "Start a job anew: all its pods, in a new run."),
     "terminate": (JobAction.TERMINATE_JOB, "End a job for good, as one that did not succeed."),
     "complete": (JobAction.COMPLETE_JOB, "End a job for good, as one that is done."),
 }
@@ -30,13 +30,17 @@ COMMANDS: Final = {
 
 @click.group(
     epilog=options.examples(
+        "hekla job run hello --follow -- echo hello",
         "hekla job list",
         "hekla job wait job-1 --for Completed --timeout 60s",
         "hekla job logs job-1 -f",
     )
 )
 def job() -> None:
-    """Jobs: look at them, wait for them, command them."""
+    """Jobs: run them, look at them, wait for them, command them."""
+
+
+job.add_command(run)
 
 
 @job.command(
@@ -48,14 +52,10 @@ def job() -> None:
 @options.namespace
 @options.everywhere
 @options.selector
-@click.option("-q", "--queue", default="", help="Only those in this queue.")
-@click.option(
-    "--phase",
-    "phases",
-    multiple=True,
-    type=click.Choice(JobPhase, case_sensitive=False),
-    help="Only those in this phase. May be repeated.",
-)
+@options.in_queue
+@options.phases
+@click.option("-S", "--scheduler", default="", help="Only those that this scheduler places.")
+@click.option("--limit", type=click.IntRange(min=1), help="No more than so many.")
 @options.output
 @options.with_client
 def list_jobs(
@@ -66,18 +66,27 @@ def list_jobs(
     selector: str,
     queue: str,
     phases: Sequence[JobPhase],
+    scheduler: str,
+    limit: int | None,
     form: Format,
 ) -> None:
     """List jobs."""
     within = "" if everywhere else namespace
-    found = client.jobs.list(within, queue=queue, phases=phases, label_selector=selector).items
+    found = client.jobs.list(
+        within,
+        queue=queue,
+        phases=phases,
+        label_selector=selector,
+        limit=None if scheduler else limit,
+    ).items
     now = datetime.now(UTC)
-    shown = [kinds.job(one, now) for one in found]
+    placed = [it for it in found if scheduler in ("", it.spec.scheduler_name)][:limit]
+    shown = [kinds.job(one, now) for one in placed]
     output.listing(kinds.JOBS, shown, form, namespace=within, everywhere=everywhere)
 
 
 @job.command("get", epilog=options.examples("hekla job get job-1 -o yaml"))
-@click.argument("name")
+@options.job_name
 @options.namespace
 @options.output
 @options.with_client
@@ -87,92 +96,14 @@ def get_job(client: Client, *, name: str, namespace: str, form: Format) -> None:
     output.single(kinds.JOBS, kinds.job(found, datetime.now(UTC)), form)
 
 
-@job.command(
-    "wait",
-    epilog=options.examples(
-        "hekla job wait job-1 --for Running",
-        "hekla job wait job-1 --for Completed --timeout 10m && echo done",
-    ),
-)
-@click.argument("name")
-@click.option(
-    "--for",
-    "wanted",
-    required=True,
-    type=click.Choice([*map(str, JobPhase), DELETED], case_sensitive=False),
-    metavar="PHASE",
-    help=f"A phase, such as Running or Completed; or {DELETED}.",
-)
-@options.timeout()
-@options.namespace
-@options.with_patient_client
-def wait(
-    client: Client, *, name: str, wanted: str, timeout: timedelta | None, namespace: str
-) -> None:
-    """Wait until a job is or was in a phase.
-
-    Exit code 0 if it is reached, 1 as soon as it cannot be reached any more (the job finished
-    in another phase, or was deleted), 2 if the time is over.
-    """
-    verdict, text = waiting.wait(client, namespace, name, wanted, timeout)
-    if verdict is Verdict.MET:
-        click.echo(text)
-        return
-    click.echo(f"error: {text}", err=True)
-    raise click.exceptions.Exit(TIMED_OUT if verdict is Verdict.OPEN else 1)
-
-
-@job.command(
-    "logs",
-    epilog=options.examples(
-        "hekla job logs job-1", "hekla job logs train --task worker --index 0 -f --tail 20"
-    ),
-)
-@click.argument("name")
-@click.option("--task", help="Only the pods of this task.")
-@click.option("--index", type=click.IntRange(min=0), help="Only the pods of this index.")
-@click.option("-c", "--container", default="", help="The container; the first by default.")
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is printed from now on.")
-@click.option("--tail", type=click.IntRange(min=0), help="Only so many lines, the last ones.")
-@options.namespace
-@options.with_client
-def job_logs(
-    client: Client,
-    *,
-    name: str,
-    task: str | None,
-    index: int | None,
-    container: str,
-    follow: bool,
-    tail: int | None,
-    namespace: str,
-) -> None:
-    """Print what a job's pods printed.
-
-    Of several pods each line comes with its pod's name before it.
-    """
-    pods = logs.chosen(client.jobs.pods(namespace, name), task, index)
-    if not pods:
-        found = client.jobs.get(namespace, name)
-        of = "".join(
-            [
-                f" of task {task}" if task else "",
-                f" of index {index}" if index is not None else "",
-            ]
-        )
-        raise PreconditionError(
-            f"job {namespace}/{name} has no pods{of} now; it is {kinds.phase(found)}"
-        )
-    wish = logs.Wish(container=container, follow=follow, tail=tail)
-    failures = logs.show(client, pods, wish, sys.stdout.buffer)
-    for failure in failures:
-        click.echo(f"error: {failure}", err=True)
-    if failures:
-        raise click.exceptions.Exit(1)
+job.add_command(view.view)
+job.add_command(wait)
+job.add_command(watch)
+job.add_command(job_logs)
 
 
 @job.command("attempts", epilog=options.examples("hekla job attempts job-1"))
-@click.argument("name")
+@options.job_name
 @options.namespace
 @options.output
 @options.with_client
@@ -186,11 +117,8 @@ def attempts(client: Client, *, name: str, namespace: str, form: Format) -> None
     output.listing(kinds.ATTEMPTS, shown, form, namespace=namespace, everywhere=False)
 
 
-@job.command(
-    "events",
-    epilog=options.examples("hekla job delete job-1", "hekla job delete a b c --wait=false"),
-)
-@click.argument("name")
+@job.command("events", epilog=options.examples("hekla job events job-1"))
+@options.job_name
 @options.namespace
 @options.output
 @options.with_client
@@ -201,8 +129,12 @@ def events(client: Client, *, name: str, namespace: str, form: Format) -> None:
     output.listing(kinds.EVENTS, shown, form, namespace=namespace, everywhere=False)
 
 
-@job.command("delete")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@job.command(
+    "delete",
+    epilog=options.examples("hekla job delete job-1", "hekla job delete a b c --wait=false"),
+)
+@click.argument("names", nargs=-1, metavar="NAME...", shell_complete=complete.jobs)
+@click.option("-N", "--name", "flagged", multiple=True, metavar="NAME", help="One more NAME.")
 @click.option("--ignore-not-found", is_flag=True, help="What is not there is no error.")
 @options.wait
 @options.timeout()
@@ -212,6 +144,7 @@ def delete(
     client: Client,
     *,
     names: Sequence[str],
+    flagged: Sequence[str],
     ignore_not_found: bool,
     wait: bool,
     timeout: timedelta | None,
@@ -219,7 +152,9 @@ def delete(
 ) -> None:
     """Delete jobs, pods and pod groups included."""
     removals, failures = [], []
-    for name in names:
+    if not names and not flagged:
+        raise click.UsageError("Missing argument 'NAME...'", click.get_current_context())
+    for name in dict.fromkeys([*names, *flagged]):
         try:
             removals.append(gone.delete(client, namespace, name))
         except NotFoundError as error:
@@ -235,16 +170,48 @@ def delete(
         raise click.exceptions.Exit(1)
 
 
+@job.command(
+    "restart",
+    epilog=options.examples(
+        "hekla job restart job-1",
+        "hekla job restart train --task worker",
+        "hekla job restart train --task worker --index 3",
+    ),
+)
+@options.job_name
+@click.option("--task", default="", help="Only the pods of this task: RestartTask.")
+@click.option(
+    "--index", type=click.IntRange(min=0), help="Only this pod of the task: RestartPod."
+)
+@options.namespace
+@options.with_client
+def restart(client: Client, *, name: str, task: str, index: int | None, namespace: str) -> None:
+    """Start a job anew: all its pods, or some, in a new run."""
+    if index is not None and not task:
+        raise click.UsageError("--index goes with --task", click.get_current_context())
+    action = (
+        JobAction.RESTART_POD
+        if index is not None
+        else JobAction.RESTART_TASK
+        if task
+        else JobAction.RESTART_JOB
+    )
+    client.jobs.command(namespace, name, action, reason=BY_USER, task=task, index=index)
+    click.echo(f"{kinds.JOBS.resource}/{name} restart requested")
+
+
 def _command(word: str, action: JobAction, about: str) -> click.Command:
-    @click.argument("name")
+    @options.job_name
     @options.namespace
     @options.with_client
     def command(client: Client, *, name: str, namespace: str) -> None:
-        client.jobs.command(namespace, name, action, reason="UserRequest")
+        client.jobs.command(namespace, name, action, reason=BY_USER)
         click.echo(f"{kinds.JOBS.resource}/{name} {word} requested")
 
     made: Callable[..., click.Command] = click.command(
-        word, help=about, epilog=options.examples(f"hekla job {word} job-1")
+        word,
+        help=f"{about}\n\nReturns when the wish is stored: {action}.",
+        epilog=options.examples(f"hekla job {word} job-1"),
     )
     return made(command)
 

@@ -13,6 +13,7 @@ from hekla.api.queue import Queue
 from hekla.cli.ages import age, span
 from hekla.cli.output import Kind, Shown
 from hekla.client import Attempt, JobEvent, PodView
+from hekla.client.waiting import phase
 from hekla.domain import names, timestamps
 
 JOBS: Final[Kind[Job]] = Kind(
@@ -30,6 +31,7 @@ JOBS: Final[Kind[Job]] = Kind(
         "RETRIES",
         "AGE",
     ),
+    wide=("REPLICAS", "TERMINATING", "UNKNOWN", "SCHEDULER", "PRIORITY", "TOOK", "MESSAGE"),
 )
 QUEUES: Final[Kind[Queue]] = Kind(
     plural="queues",
@@ -46,16 +48,19 @@ QUEUES: Final[Kind[Queue]] = Kind(
         "COMPLETED",
         "AGE",
     ),
+    wide=("RECLAIMABLE", "PRIORITY", "CAPABILITY", "DESERVED", "GUARANTEE", "ALLOCATED"),
 )
 POD_GROUPS: Final[Kind[PodGroup]] = Kind(
     plural="pod groups",
     resource="podgroup.scheduling.volcano.sh",
     header=("NAME", "QUEUE", "PHASE", "MIN", "RUNNING", "SUCCEEDED", "FAILED", "AGE"),
+    wide=("OWNER", "PRIORITY", "RESOURCES", "MESSAGE"),
 )
 PODS: Final[Kind[PodView]] = Kind(
     plural="pods",
     resource="pod",
     header=("NAME", "JOB", "TASK", "INDEX", "RUN", "PHASE", "NODE", "AGE"),
+    wide=("READY", "STARTED", "EXIT", "UID", "REASON"),
 )
 ATTEMPTS: Final[Kind[Attempt]] = Kind(
     plural="attempts",
@@ -73,9 +78,13 @@ ATTEMPTS: Final[Kind[Attempt]] = Kind(
         "TOOK",
         "REASON",
     ),
+    wide=("VERSION", "UID", "CREATED", "FINISHED"),
 )
 EVENTS: Final[Kind[JobEvent]] = Kind(
-    plural="events", resource="event", header=("AGE", "TYPE", "REASON", "MESSAGE")
+    plural="events",
+    resource="event",
+    header=("AGE", "TYPE", "REASON", "MESSAGE"),
+    wide=("AT",),
 )
 
 
@@ -94,14 +103,17 @@ def job(found: Job, now: datetime) -> Shown:
         str(status.retry_count),
         _age(found.metadata.creation_timestamp, now),
     )
-    return Shown(found.metadata.name, found.metadata.namespace, row, encode(found))
-
-
-def phase(found: Job) -> str:
-    """A job's phase in one word; ``Deleting`` while its removal is under way."""
-    if found.metadata.deletion_timestamp is not None:
-        return "Deleting"
-    return found.status.state.phase or "Pending"
+    more = (
+        str(sum(task.replicas for task in found.spec.tasks or ())),
+        str(status.terminating),
+        str(status.unknown),
+        found.spec.scheduler_name or "-",
+        found.spec.priority_class_name or "-",
+        status.running_duration or "-",
+        status.state.message or "-",
+    )
+    metadata = found.metadata
+    return Shown(metadata.name, metadata.namespace, row, encode(found), more)
 
 
 def queue(found: Queue, now: datetime) -> Shown:
@@ -119,7 +131,16 @@ def queue(found: Queue, now: datetime) -> Shown:
         _number(status.completed),
         _age(found.metadata.creation_timestamp, now),
     )
-    return Shown(found.metadata.name, "", row, encode(found))
+    guaranteed = spec.guarantee.resource if spec.guarantee else None
+    more = (
+        "-" if spec.reclaimable is None else "yes" if spec.reclaimable else "no",
+        _number(spec.priority),
+        _resources(spec.capability),
+        _resources(spec.deserved),
+        _resources(guaranteed),
+        _resources(status.allocated),
+    )
+    return Shown(found.metadata.name, "", row, encode(found), more)
 
 
 def pod_group(found: PodGroup, now: datetime) -> Shown:
@@ -135,7 +156,16 @@ def pod_group(found: PodGroup, now: datetime) -> Shown:
         _number(status.failed),
         _age(found.metadata.creation_timestamp, now),
     )
-    return Shown(found.metadata.name, found.metadata.namespace, row, encode(found))
+    metadata = found.metadata
+    owner = next((f"{it.kind}/{it.name}" for it in metadata.owner_references or ()), "-")
+    said = [one.message for one in status.conditions or () if one.message]
+    more = (
+        owner,
+        spec.priority_class_name or "-",
+        _resources({k: v for k, v in (spec.min_resources or {}).items() if not _is_counted(k)}),
+        said[-1] if said else "-",
+    )
+    return Shown(metadata.name, metadata.namespace, row, encode(found), more)
 
 
 def pod(found: PodView, now: datetime) -> Shown:
@@ -174,7 +204,14 @@ def pod(found: PodView, now: datetime) -> Shown:
             "startTime": _text(attempt.started_at),
         },
     }
-    return Shown(attempt.pod_name, found.namespace, row, _without_none(content))
+    more = (
+        "yes" if attempt.ready else "no",
+        age(attempt.started_at, now),
+        _exit_codes(attempt.exit_codes),
+        attempt.pod_uid or "-",
+        attempt.reason or "-",
+    )
+    return Shown(attempt.pod_name, found.namespace, row, _without_none(content), more)
 
 
 def attempt(found: Attempt, now: datetime) -> Shown:
@@ -210,7 +247,13 @@ def attempt(found: Attempt, now: datetime) -> Shown:
         "startedAt": _micros(found.started_at),
         "finishedAt": _micros(found.finished_at),
     }
-    return Shown(found.uid, "", row, _without_none(content))
+    more = (
+        str(found.job_version),
+        found.uid,
+        _micros(found.created_at) or "-",
+        _micros(found.finished_at) or "-",
+    )
+    return Shown(found.uid, "", row, _without_none(content), more)
 
 
 def event(found: JobEvent, now: datetime) -> Shown:
@@ -222,7 +265,8 @@ def event(found: JobEvent, now: datetime) -> Shown:
         "message": found.message,
         "at": _micros(found.at),
     }
-    return Shown(found.reason, "", row, _without_none(content))
+    more = (_micros(found.at) or "-",)
+    return Shown(found.reason, "", row, _without_none(content), more)
 
 
 def _exit_codes(codes: Mapping[str, int]) -> str:
@@ -235,6 +279,15 @@ def _took(found: Attempt, now: datetime) -> str:
     if found.started_at is None:
         return "-"
     return span((found.finished_at or now) - found.started_at)
+
+
+def _resources(amounts: Mapping[str, Any] | None) -> str:
+    return ",".join(f"{name}={amount}" for name, amount in (amounts or {}).items()) or "-"
+
+
+def _is_counted(name: str) -> bool:
+    """Whether a resource is one that quotas count, beside what pods ask for."""
+    return name == "pods" or name.startswith(("count/", "limits.", "requests."))
 
 
 def _number(value: int | None) -> str:

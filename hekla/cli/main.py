@@ -25,6 +25,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "queue": "queue",
     "pod": "pod",
     "podgroup": "pod",
+    "completion": "completion",
+    "version": "version",
 }
 """Every command and its module, which is loaded when it is needed: a database's driver takes
 longer to load than a list of jobs takes to print."""

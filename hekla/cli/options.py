@@ -9,11 +9,13 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
+from hekla.cli import complete
 from hekla.cli.output import Format
 from hekla.client import Client
 from hekla.client.endpoints import home
 from hekla.domain import duration
 from hekla.domain.errors import InvalidError
+from hekla.domain.phases import JobPhase
 from hekla.local.endpoints import Home
 
 P = ParamSpec("P")
@@ -85,6 +87,78 @@ def with_home(command: Callable[Concatenate[Home, P], R]) -> Callable[P, R]:
     return run
 
 
+class Resources(click.ParamType[dict[str, str]]):
+    """``cpu=4,memory=8Gi``."""
+
+    name = "resources"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, str]:
+        """The resources that the user wrote; their amounts are checked with the object."""
+        if isinstance(value, dict):
+            return value
+        found: dict[str, str] = {}
+        for part in str(value).split(",") if str(value).strip() else ():
+            name, sign, amount = (piece.strip() for piece in part.partition("="))
+            if not name or not sign or not amount or name in found:
+                self.fail(f"must be like cpu=4,memory=8Gi, is {value!r}", param, ctx)
+            found[name] = amount
+        return found
+
+
+def named(
+    *flags: str, completing: complete.Completing | None = None
+) -> Callable[[Command], Command]:
+    """The name of one object: an argument, or the flag that Volcano's command has for it."""
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def run(*args: Any, name: str | None, flagged: str | None, **kwargs: Any) -> Any:
+            context = click.get_current_context()
+            if name and flagged and name != flagged:
+                raise click.UsageError(
+                    f"NAME is {name} and {flags[-1]} is {flagged}: which one?", context
+                )
+            found = name or flagged
+            if not found:
+                raise click.UsageError("Missing argument 'NAME'", context)
+            return command(*args, name=found, **kwargs)
+
+        flag = click.option(
+            *flags,
+            "flagged",
+            metavar="NAME",
+            help="The same as NAME.",
+            shell_complete=completing,
+        )
+        argument = click.argument("name", required=False, shell_complete=completing)
+        return argument(flag(run))
+
+    return decorate
+
+
+def job_name(command: Command) -> Command:
+    """``NAME`` or ``-N``: a job."""
+    return named("-N", "--name", completing=complete.jobs)(command)
+
+
+def queue_name(command: Command) -> Command:
+    """``NAME`` or ``-n``: a queue."""
+    return named("-n", "--name", completing=complete.queues)(command)
+
+
+def in_queue(command: Command) -> Command:
+    """``-q``: only what is in a queue."""
+    return click.option(
+        "-q",
+        "--queue",
+        default="",
+        help="Only those in this queue.",
+        shell_complete=complete.queues,
+    )(command)
+
+
 def namespace(command: Command) -> Command:
     """``-n``: the namespace of what is named."""
     return click.option(
@@ -94,6 +168,19 @@ def namespace(command: Command) -> Command:
         show_default=True,
         envvar="HEKLA_NAMESPACE",
         help="Namespace to look in.",
+        shell_complete=complete.namespaces,
+    )(command)
+
+
+def phases(command: Command) -> Command:
+    """``--phase``: phases that jobs must be in."""
+    return click.option(
+        "--phase",
+        "phases",
+        multiple=True,
+        type=click.Choice(JobPhase, case_sensitive=False),
+        metavar="PHASE",
+        help="Only those in this phase, such as Running. May be repeated.",
     )(command)
 
 
@@ -113,7 +200,8 @@ def output(command: Command) -> Command:
         type=click.Choice(Format, case_sensitive=False),
         default=Format.TABLE,
         show_default="table",
-        help="How to print: table, yaml, json or name.",
+        metavar="[table|wide|yaml|json|name]",
+        help="How to print: a table, one with more columns, the objects, or their names.",
     )(command)
 
 

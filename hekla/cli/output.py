@@ -13,7 +13,7 @@ import click
 import yaml
 
 from hekla.api import scalars
-from hekla.cli.table import table
+from hekla.cli.table import plain, show
 
 T = TypeVar("T")
 
@@ -26,6 +26,7 @@ class Format(StrEnum):
     """What ``-o`` takes."""
 
     TABLE = "table"
+    WIDE = "wide"
     YAML = "yaml"
     JSON = "json"
     NAME = "name"
@@ -40,6 +41,8 @@ class Kind(Generic[T]):
     resource: str
     """As ``kubectl -o name`` has it: ``job.batch.volcano.sh``."""
     header: Sequence[str]
+    wide: Sequence[str] = ()
+    """What ``-o wide`` shows besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ class Shown:
     namespace: str
     row: Sequence[str]
     content: Mapping[str, Any]
+    more: Sequence[str] = ()
+    """What ``-o wide`` shows besides."""
 
 
 def listing(
@@ -63,11 +68,11 @@ def listing(
         case Format.NAME:
             for one in shown:
                 click.echo(f"{kind.resource}/{one.name}")
-        case Format.TABLE if not shown:
+        case Format.TABLE | Format.WIDE if not shown:
             where = f" in namespace {namespace}" if namespace else ""
             click.echo(f"No {kind.plural} found{where}.", err=True)
-        case Format.TABLE:
-            click.echo(_table(kind, shown, everywhere=everywhere))
+        case Format.TABLE | Format.WIDE:
+            show(*columns(kind, shown, wide=form is Format.WIDE, everywhere=everywhere))
 
 
 def single(kind: Kind[Any], shown: Shown, form: Format) -> None:
@@ -77,15 +82,34 @@ def single(kind: Kind[Any], shown: Shown, form: Format) -> None:
             _dump(shown.content, form)
         case Format.NAME:
             click.echo(f"{kind.resource}/{shown.name}")
-        case Format.TABLE:
-            click.echo(_table(kind, [shown], everywhere=False))
+        case Format.TABLE | Format.WIDE:
+            show(*columns(kind, [shown], wide=form is Format.WIDE, everywhere=False))
 
 
-def _table(kind: Kind[Any], shown: Sequence[Shown], *, everywhere: bool) -> str:
-    if not everywhere:
-        return table(kind.header, [one.row for one in shown])
-    rows = [[one.namespace, *one.row] for one in shown]
-    return table(["NAMESPACE", *kind.header], rows)
+def created(kind: Kind[Any], shown: Shown, form: Format) -> None:
+    """Print an object that was just made: in a table's stead, that it was."""
+    if form in (Format.TABLE, Format.WIDE):
+        click.echo(f"{kind.resource}/{shown.name} created")
+    else:
+        single(kind, shown, form)
+
+
+def columns(
+    kind: Kind[Any], shown: Sequence[Shown], *, wide: bool, everywhere: bool
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """A table's header and rows."""
+    header = [*kind.header, *kind.wide] if wide else list(kind.header)
+    rows = [[*one.row, *one.more] if wide else list(one.row) for one in shown]
+    if everywhere:
+        header = ["NAMESPACE", *header]
+        rows = [[one.namespace, *row] for one, row in zip(shown, rows, strict=True)]
+    return header, rows
+
+
+def warnings(texts: Sequence[str], of: str = "") -> None:
+    """Tell what the author of an object should know."""
+    for text in texts:
+        click.echo(f"warning: {of}{plain(text)}", err=True)
 
 
 def _dump(content: Mapping[str, Any], form: Format) -> None:

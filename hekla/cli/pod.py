@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 import click
 
-from hekla.cli import kinds, options, output
+from hekla.cli import complete, kinds, options, output
 from hekla.cli.output import Format
 from hekla.client import Client
+from hekla.domain.errors import PreconditionError
 
 
 @click.group(epilog=options.examples("hekla pod list", "hekla pod list --job job-1 -o json"))
@@ -17,19 +18,31 @@ def pod() -> None:
 
 
 @pod.command("list", epilog=options.examples("hekla pod list -A", "hekla pod list -j job-1"))
-@click.option("-j", "--job", default="", help="Only those of this job.")
+@click.option(
+    "-j", "--job", default="", help="Only those of this job.", shell_complete=complete.jobs
+)
+@options.in_queue
 @options.namespace
 @options.everywhere
 @options.output
 @options.with_client
 def list_pods(
-    client: Client, *, job: str, namespace: str, everywhere: bool, form: Format
+    client: Client, *, job: str, queue: str, namespace: str, everywhere: bool, form: Format
 ) -> None:
     """List the pods that jobs have now."""
     within = "" if everywhere else namespace
     now = datetime.now(UTC)
+    if job and queue and not everywhere:
+        actual = client.jobs.get(namespace, job).spec.queue
+        if actual != queue:
+            raise PreconditionError(f"job {namespace}/{job} is in queue {actual}, not {queue}")
+    pods = client.jobs.pods(within, job)
+    if queue:
+        jobs = client.jobs.list(within, queue=queue).items
+        theirs = {(one.metadata.namespace, one.metadata.name) for one in jobs}
+        pods = [pod for pod in pods if (pod.namespace, pod.job) in theirs]
     found = sorted(
-        client.jobs.pods(within, job),
+        pods,
         key=lambda one: (one.namespace, one.job, one.attempt.task, one.attempt.index),
     )
     shown = [kinds.pod(one, now) for one in found]
@@ -44,7 +57,7 @@ def podgroup() -> None:
 @podgroup.command(
     "list", epilog=options.examples("hekla podgroup list", "hekla podgroup list -A -q test")
 )
-@click.option("-q", "--queue", default="", help="Only those in this queue.")
+@options.in_queue
 @options.namespace
 @options.everywhere
 @options.selector
@@ -62,7 +75,7 @@ def list_pod_groups(
 
 
 @podgroup.command("get", epilog=options.examples("hekla podgroup get NAME -o yaml"))
-@click.argument("name")
+@options.named("-N", "--name", completing=complete.pod_groups)
 @options.namespace
 @options.output
 @options.with_client

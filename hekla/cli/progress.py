@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.progress import Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from hekla.cli.table import plain
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
 
 
 class Progress:
@@ -15,21 +19,14 @@ class Progress:
 
     def __init__(self) -> None:
         self._last = ""
-        self._bar: Bar | None = None
-        if sys.stderr.isatty():
-            self._bar = Bar(
-                SpinnerColumn(),
-                TextColumn("{task.description}", markup=False),
-                TimeElapsedColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            self._task = self._bar.add_task("")
+        self._bar: Bar | None = _bar() if sys.stderr.isatty() else None
+        self._task = None if self._bar is None else self._bar.add_task("", total=None)
 
-    def tell(self, text: str) -> None:
-        """Replace the line."""
-        if self._bar is not None:
-            self._bar.update(self._task, description=text)
+    def tell(self, text: str, *, done: int = 0, of: int | None = None) -> None:
+        """Replace the line; ``done`` of so many pods are done."""
+        text = plain(text)
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=text, completed=done, total=of or None)
         elif text != self._last:
             click.echo(text, err=True)
         self._last = text
@@ -47,3 +44,23 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+def _bar() -> Bar:
+    from rich.console import Console  # noqa: PLC0415  # slow to load, and seldom needed
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        Progress as Bar,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    return Bar(
+        SpinnerColumn(),
+        BarColumn(bar_width=20),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )

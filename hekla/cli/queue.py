@@ -7,37 +7,20 @@ from typing import Any
 
 import click
 
+from hekla.api.bounds import violations
 from hekla.api.decode import decode
 from hekla.api.queue import Queue
 from hekla.cli import kinds, options, output
 from hekla.cli.output import Format
 from hekla.client import Client
+from hekla.domain.errors import InvalidError
 from hekla.domain.names import SCHEDULING_API_VERSION
+from hekla.domain.phases import QueueState
 
 
 @click.group(epilog=options.examples("hekla queue list", "hekla queue create test --weight 4"))
 def queue() -> None:
     """Queues: jobs wait in them, and each has a share of the cluster."""
-
-
-class ResourceList(click.ParamType[dict[str, str]]):
-    """``cpu=4,memory=8Gi``."""
-
-    name = "resources"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> dict[str, str]:
-        """The resources that the user wrote; their amounts are checked with the queue."""
-        if isinstance(value, dict):
-            return value
-        found: dict[str, str] = {}
-        for part in str(value).split(","):
-            name, sign, amount = (piece.strip() for piece in part.partition("="))
-            if not name or not sign or not amount or name in found:
-                self.fail(f"must be like cpu=4,memory=8Gi, is {value!r}", param, ctx)
-            found[name] = amount
-        return found
 
 
 @queue.command(
@@ -47,12 +30,12 @@ class ResourceList(click.ParamType[dict[str, str]]):
         "hekla queue create team-a --weight 4 --capability cpu=32,memory=128Gi",
     ),
 )
-@click.argument("name")
+@options.queue_name
 @click.option("-w", "--weight", type=int, help="Its share beside its siblings'.  [default: 1]")
 @click.option("--parent", help="The queue it is part of.  [default: root]")
-@click.option("--capability", type=ResourceList(), help="The most it may use.")
-@click.option("--deserved", type=ResourceList(), help="What it should get.")
-@click.option("--guarantee", type=ResourceList(), help="What is kept for it.")
+@click.option("--capability", type=options.Resources(), help="The most it may use.")
+@click.option("--deserved", type=options.Resources(), help="What it should get.")
+@click.option("--guarantee", type=options.Resources(), help="What is kept for it.")
 @click.option("--reclaimable", type=bool, metavar="true|false", help="May others take it back?")
 @options.output
 @options.with_client
@@ -71,13 +54,8 @@ def create(
     )
     assert isinstance(wanted, Queue)
     admitted = client.queues.create(wanted)
-    for warning in admitted.warnings:
-        click.echo(f"warning: {warning}", err=True)
-    if form is Format.TABLE:
-        click.echo(f"{kinds.QUEUES.resource}/{admitted.object.metadata.name} created")
-    else:
-        shown = kinds.queue(admitted.object, datetime.now(UTC))
-        output.single(kinds.QUEUES, shown, form)
+    output.warnings(admitted.warnings)
+    output.created(kinds.QUEUES, kinds.queue(admitted.object, datetime.now(UTC)), form)
 
 
 @queue.command("list", epilog=options.examples("hekla queue list", "hekla queue list -o name"))
@@ -93,7 +71,7 @@ def list_queues(client: Client, *, selector: str, form: Format) -> None:
 
 
 @queue.command("get", epilog=options.examples("hekla queue get test -o yaml"))
-@click.argument("name")
+@options.queue_name
 @options.output
 @options.with_client
 def get(client: Client, *, name: str, form: Format) -> None:
@@ -102,8 +80,69 @@ def get(client: Client, *, name: str, form: Format) -> None:
     output.single(kinds.QUEUES, shown, form)
 
 
+@queue.command("open", epilog=options.examples("hekla queue open test"))
+@options.queue_name
+@options.with_client
+def open_queue(client: Client, *, name: str) -> None:
+    """Let a queue take jobs again."""
+    _tell_state(client.queues.open(name))
+
+
+@queue.command("close", epilog=options.examples("hekla queue close test"))
+@options.queue_name
+@options.with_client
+def close_queue(client: Client, *, name: str) -> None:
+    """Let a queue take no new jobs.
+
+    Those in it go on; it is Closing as long as there are any, then Closed.
+    """
+    _tell_state(client.queues.close(name))
+
+
+@queue.command(
+    "operate",
+    epilog=options.examples(
+        "hekla queue operate test --action close", "hekla queue operate test -a update -w 4"
+    ),
+)
+@options.queue_name
+@click.option(
+    "-a",
+    "--action",
+    required=True,
+    type=click.Choice(["open", "close", "update"], case_sensitive=False),
+    help="What to do.",
+)
+@click.option("-w", "--weight", type=int, help="With update: its new weight.")
+@options.with_client
+def operate(client: Client, *, name: str, action: str, weight: int | None) -> None:
+    """Open, close or weigh a queue, as vcctl has it."""
+    if (action == "update") != (weight is not None):
+        raise click.UsageError(
+            "--weight goes with --action update", click.get_current_context()
+        )
+    if action == "open":
+        _tell_state(client.queues.open(name))
+    elif action == "close":
+        _tell_state(client.queues.close(name))
+    else:
+        found = client.queues.get(name)
+        spec = found.spec.model_copy(update={"weight": weight})
+        wrong = violations(changed := found.model_copy(update={"spec": spec}))
+        if wrong:
+            raise InvalidError.of(wrong)
+        admitted = client.queues.update(changed, expected_generation=found.metadata.generation)
+        output.warnings(admitted.warnings)
+        click.echo(f"{kinds.QUEUES.resource}/{name} updated")
+
+
+def _tell_state(found: Queue) -> None:
+    state = found.status.state or QueueState.UNKNOWN
+    click.echo(f"{kinds.QUEUES.resource}/{found.metadata.name} is {state}")
+
+
 @queue.command("delete", epilog=options.examples("hekla queue delete test"))
-@click.argument("name")
+@options.queue_name
 @options.with_client
 def delete(client: Client, *, name: str) -> None:
     """Delete a queue that nothing uses."""

@@ -14,7 +14,7 @@ import click
 from hekla.cli import options
 from hekla.cli.ages import span
 from hekla.cli.output import Format, to_yaml
-from hekla.cli.table import table
+from hekla.cli.table import show
 from hekla.client.endpoints import SERVICES
 from hekla.domain import quantity
 from hekla.domain.errors import InvalidError, UnavailableError
@@ -207,9 +207,9 @@ def _show(found: Sequence[local.Standing], form: Format) -> None:
         case Format.NAME:
             for unit in found:
                 click.echo(unit.name)
-        case Format.TABLE:
+        case Format.TABLE | Format.WIDE:
             header = ("SERVICE", "STATE", "READY", "PID", "UP", "RESTARTS", "ADDRESS", "REASON")
-            click.echo(table(header, [_row(unit) for unit in found]))
+            show(header, [_row(unit) for unit in found])
 
 
 def _row(unit: local.Standing) -> Sequence[str]:

@@ -1,88 +1,131 @@
-"""``hekla job wait``: whether what is waited for has come, can still come, or never will."""
+"""``hekla job wait``, and waiting as other commands do it: live, with the reason at the end."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from enum import StrEnum
 from typing import Final
 
+import click
+
 from hekla.api.job import Job
-from hekla.cli.kinds import phase
+from hekla.cli import options
 from hekla.cli.progress import Progress
-from hekla.client import Client
-from hekla.client.follow import follow
-from hekla.domain import duration, names
-from hekla.domain.errors import DomainError, UnavailableError
-from hekla.domain.phases import FINISHED, JobPhase
+from hekla.client import Client, Sighting
+from hekla.client.waiting import (
+    DELETED,
+    FINISHED_SOMEHOW,
+    Verdict,
+    Waited,
+    begin,
+    overdue,
+    phase,
+    refusal,
+    wait_for,
+)
+from hekla.domain import names
+from hekla.domain.errors import (
+    DomainError,
+    NotFoundError,
+    PreconditionError,
+    TimedOutError,
+    UnavailableError,
+)
+from hekla.domain.phases import JobPhase
 
-DELETED: Final = "Deleted"
-"""Waited for as if it were a phase: the job is gone, and all of it."""
-
-
-class Verdict(StrEnum):
-    """How a wait stands."""
-
-    MET = "met"
-    IMPOSSIBLE = "impossible"
-    OPEN = "open"
-
-
-def verdict(job: Job, wanted: str, *, gone: bool) -> Verdict:
-    """How a wait for ``wanted`` stands, once ``job`` was seen so (at last so, if ``gone``).
-
-    A phase that the job was in and left counts as reached.
-    """
-    if wanted in reached(job) or (gone and wanted == DELETED):
-        return Verdict.MET
-    if gone:
-        return Verdict.IMPOSSIBLE
-    finished = job.status.state.phase in FINISHED
-    return Verdict.IMPOSSIBLE if finished and wanted != DELETED else Verdict.OPEN
+WANTED: Final = (*map(str, JobPhase), FINISHED_SOMEHOW, DELETED)
 
 
-def reached(job: Job) -> set[str]:
-    """The phases the job is or was in."""
-    past = {condition.status for condition in job.status.conditions or () if condition.status}
-    return past | {job.status.state.phase or JobPhase.PENDING}
-
-
+@click.command(
+    "wait",
+    epilog=options.examples(
+        "hekla job wait job-1 --for Running",
+        "hekla job wait job-1 --for Completed --timeout 10m && echo done",
+    ),
+)
+@options.job_name
+@click.option(
+    "--for",
+    "wanted",
+    required=True,
+    type=click.Choice(WANTED, case_sensitive=False),
+    metavar="PHASE",
+    help=f"A phase, such as Running or Completed; {FINISHED_SOMEHOW}, however; or {DELETED}.",
+)
+@options.timeout()
+@options.namespace
+@options.with_patient_client
 def wait(
-    client: Client, namespace: str, name: str, wanted: str, timeout: timedelta | None
-) -> tuple[Verdict, str]:
-    """Wait until the verdict is clear or the time is over; say what the job was at last.
+    client: Client, *, name: str, wanted: str, timeout: timedelta | None, namespace: str
+) -> None:
+    """Wait until a job is or was in a phase.
 
-    Raises:
-        NotFoundError: there is no such job.
+    Exit code 0 if it is reached, 1 as soon as it cannot be reached any more (the job finished
+    in another phase, or was deleted), 2 if the time is over.
     """
-    # The cursor comes first: what changes after it is watched, what changed before is read.
-    cursor = client.jobs.cursor(namespace)
-    job, gone = client.jobs.get(namespace, name), False
-    outage: list[str] = []
+    try:
+        job, cursor = begin(client.jobs, namespace, name)
+    except NotFoundError:
+        if wanted != DELETED:
+            raise
+        click.echo(f"job {names.Key(namespace, name)} does not exist")
+        return
+    conclude(client, live(client, job, cursor, wanted, timeout), wanted, timeout)
 
+
+def live(
+    client: Client, job: Job, cursor: str, wanted: str, timeout: timedelta | None
+) -> Waited:
+    """Wait with a live line."""
+    name = job.metadata.name
     with Progress() as progress:
 
+        def on_sighting(sighting: Sighting) -> None:
+            found = sighting.job
+            progress.tell(line(found), done=found.status.succeeded, of=pods_of(found))
+
         def on_outage(error: UnavailableError) -> None:
-            outage[:] = [str(error)]
             progress.tell(f"{name}: {error}; trying again")
 
-        found = verdict(job, wanted, gone=gone)
-        progress.tell(_line(job))
-        sightings = follow(
-            client.jobs, job, cursor=cursor, timeout=timeout, on_outage=on_outage
+        return wait_for(
+            client.jobs,
+            job,
+            wanted,
+            cursor=cursor,
+            timeout=timeout,
+            on_sighting=on_sighting,
+            on_outage=on_outage,
         )
-        while found is Verdict.OPEN:
-            sighting = next(sightings, None)
-            if sighting is None:
-                break
-            outage.clear()
-            job, gone = sighting.job, sighting.gone
-            found = verdict(job, wanted, gone=gone)
-            progress.tell(_line(job))
-        sightings.close()
-    return found, _outcome(client, job, found, wanted, timeout, gone=gone, outage=outage)
 
 
-def _line(job: Job) -> str:
+def conclude(
+    client: Client,
+    waited: Waited,
+    wanted: str,
+    timeout: timedelta | None,
+    *,
+    quiet: bool = False,
+) -> None:
+    """Say how a wait ended (if ``quiet`` only if it ended badly); exit with its code."""
+    job = waited.job
+    if waited.verdict is Verdict.MET:
+        if quiet:
+            return
+        end = phase(job) if wanted == FINISHED_SOMEHOW else wanted
+        key = names.Key(job.metadata.namespace, job.metadata.name)
+        click.echo(f"job {key} reached {end}")
+        return
+    if waited.verdict is Verdict.IMPOSSIBLE:
+        raise PreconditionError(refusal(waited, wanted))
+    why = "" if waited.outage else why_pending(client, job)
+    raise TimedOutError(overdue(waited, timeout, why))
+
+
+def pods_of(job: Job) -> int:
+    """How many pods a job is to have."""
+    return sum(task.replicas for task in job.spec.tasks or ())
+
+
+def line(job: Job) -> str:
     """A job in one line: its phase, and its pods if it has any."""
     status = job.status
     counts = {
@@ -97,38 +140,14 @@ def _line(job: Job) -> str:
     return f"{job.metadata.name}: {phase(job)}" + (f" ({more})" if more else "")
 
 
-def _outcome(
-    client: Client,
-    job: Job,
-    found: Verdict,
-    wanted: str,
-    timeout: timedelta | None,
-    *,
-    gone: bool,
-    outage: list[str],
-) -> str:
-    key = names.Key(job.metadata.namespace, job.metadata.name)
-    if found is Verdict.MET:
-        return f"job {key} reached {wanted}"
-    if found is Verdict.IMPOSSIBLE:
-        end = "was deleted" if gone else f"is {phase(job)}"
-        why = f": {job.status.state.message}" if job.status.state.message else ""
-        return f"job {key} {end} and will not be {wanted}{why}"
-    after = f"after {duration.format(timeout)}" if timeout is not None else ""
-    if outage:
-        return f"timed out {after}: {outage[0]}"
-    return f"timed out {after}: job {key} is {phase(job)}{_why(client, job)}"
-
-
-def _why(client: Client, job: Job) -> str:
-    """What the job waits for; the scheduler's word of its group counts for more."""
+def why_pending(client: Client, job: Job) -> str:
+    """What a job waits for; the scheduler's word of its group counts for more."""
     said = [job.status.state.message] if job.status.state.message else []
-    if job.status.state.phase not in (None, JobPhase.PENDING):
-        return f": {said[0]}" if said else ""
-    group = names.pod_group_name(job.metadata.name, job.metadata.uid)
-    try:
-        conditions = client.pod_groups.get(job.metadata.namespace, group).status.conditions
-    except DomainError:
-        conditions = None
-    said += [condition.message for condition in conditions or () if condition.message]
-    return f": {said[-1]}" if said else ""
+    if job.status.state.phase in (None, JobPhase.PENDING):
+        group = names.pod_group_name(job.metadata.name, job.metadata.uid)
+        try:
+            conditions = client.pod_groups.get(job.metadata.namespace, group).status.conditions
+        except DomainError:
+            conditions = None
+        said += [condition.message for condition in conditions or () if condition.message]
+    return said[-1] if said else ""

@@ -7,6 +7,18 @@
 from __future__ import annotations
 
 from hekla.client.client import Client
+from hekla.client.follow import Sighting
 from hekla.client.records import Admitted, Attempt, Change, JobEvent, Listing, PodView
+from hekla.client.simple import simple_job
 
-__all__ = ["Admitted", "Attempt", "Change", "Client", "JobEvent", "Listing", "PodView"]
+__all__ = [
+    "Admitted",
+    "Attempt",
+    "Change",
+    "Client",
+    "JobEvent",
+    "Listing",
+    "PodView",
+    "Sighting",
+    "simple_job",
+]

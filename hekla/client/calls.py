@@ -163,18 +163,20 @@ def _cancel(stream: Any) -> None:
 
 
 def pages(
-    fetch: Callable[[str], tuple[Sequence[Item], str, str]],
+    fetch: Callable[[str, int], tuple[Sequence[Item], str, str]], limit: int | None = None
 ) -> tuple[Sequence[Item], str]:
     """All pages of a list, and the first one's cursor: what changed since is watched.
 
-    ``fetch(token)`` gives one page's items, the next page's token and the cursor.
+    ``fetch(token, size)`` gives one page's items, the next page's token and the cursor. With a
+    ``limit`` no more than so many items are asked for.
     """
-    items, token, cursor = fetch("")
+    size = PAGE if limit is None else max(1, min(PAGE, limit))
+    items, token, cursor = fetch("", size)
     found = list(items)
-    while token:
-        following, token, _ = fetch(token)
+    while token and (limit is None or len(found) < limit):
+        following, token, _ = fetch(token, size)
         found += following
-    return found, cursor
+    return found[:limit], cursor
 
 
 def request_id() -> str:

@@ -6,11 +6,14 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from hekla.api.job import Job
-from hekla.client.jobs import Jobs
 from hekla.client.records import ChangeType
 from hekla.domain.errors import CursorExpiredError, NotFoundError, UnavailableError
+
+if TYPE_CHECKING:
+    from hekla.client.jobs import Jobs
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
 from hekla.api.convert import to_message, to_model
 from hekla.api.job import Job
-from hekla.client.calls import PAGE, Caller, pages, request_id
+from hekla.client import waiting
+from hekla.client.calls import Caller, pages, request_id
+from hekla.client.follow import Sighting, follow
+from hekla.client.live import live
 from hekla.client.records import Admitted, Attempt, Change, JobEvent, Listing, PodView
-from hekla.domain.errors import UnavailableError
+from hekla.client.waiting import DELETED, Verdict
+from hekla.domain import selector
+from hekla.domain.errors import (
+    NotFoundError,
+    PreconditionError,
+    TimedOutError,
+    UnavailableError,
+)
 from hekla.domain.phases import JobAction, JobPhase
 from hekla.v1 import job_pb2, job_service_pb2 as pb
 from hekla.v1.job_service_pb2_grpc import JobServiceStub
 
 CHUNK: Final = 1000
 """Jobs that one CreateJobs call makes at most."""
+BY_USER: Final = "UserRequest"
+"""The reason of what a person asked for."""
 
 
 class Jobs:
@@ -67,24 +79,25 @@ class Jobs:
         queue: str = "",
         phases: Iterable[JobPhase] = (),
         label_selector: str = "",
+        limit: int | None = None,
     ) -> Listing[Job]:
-        """Jobs; without a namespace those of all."""
+        """Jobs; without a namespace those of all. No more than ``limit``, if it is given."""
         wanted = [str(phase) for phase in phases]
 
-        def fetch(token: str) -> tuple[Sequence[Job], str, str]:
+        def fetch(token: str, size: int) -> tuple[Sequence[Job], str, str]:
             request = pb.ListJobsRequest(
                 namespace=namespace,
                 queue=queue,
                 phases=wanted,
                 label_selector=label_selector,
-                page_size=PAGE,
+                page_size=size,
                 page_token=token,
             )
             answer = self._caller.unary(self._stub.ListJobs, request)
             jobs = [to_model(job, Job) for job in answer.jobs]
             return jobs, answer.next_page_token, answer.cursor
 
-        return Listing(*pages(fetch))
+        return Listing(*pages(fetch, limit))
 
     def cursor(self, namespace: str = "") -> str:
         """Where to watch from so that nothing is missed from now on."""
@@ -116,6 +129,88 @@ class Jobs:
         return self._caller.watch(
             opened, item, cursor=cursor, timeout=timeout, on_outage=on_outage
         )
+
+    def changes(
+        self,
+        namespace: str = "",
+        name: str = "",
+        *,
+        queue: str = "",
+        label_selector: str = "",
+        timeout: timedelta | None = None,
+        on_outage: Callable[[UnavailableError], None] | None = None,
+    ) -> Iterator[Change[Job]]:
+        """Jobs as they are, each as ADDED, and then every change: a watch that never expires.
+
+        ``on_outage`` as for ``watch``; the first list is tried for as long as any call.
+        """
+        selected = selector.parse(label_selector)
+
+        def wanted(job: Job) -> bool:
+            return queue in ("", job.spec.queue) and selected.matches(job.metadata.labels or {})
+
+        def listed() -> Listing[Job]:
+            found = self.list(namespace, queue=queue, label_selector=label_selector)
+            items = [job for job in found.items if name in ("", job.metadata.name)]
+            return Listing(items, found.cursor)
+
+        def watched(cursor: str, left: timedelta | None) -> Iterator[Change[Job]]:
+            return self.watch(namespace, name, cursor=cursor, timeout=left, on_outage=on_outage)
+
+        return live(listed, watched, wanted, timeout=timeout)
+
+    def follow(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        timeout: timedelta | None = None,
+        on_outage: Callable[[UnavailableError], None] | None = None,
+    ) -> Generator[Sighting]:
+        """A job as it is, and then each time it changes; ends when it is gone.
+
+        Outages are waited out, and cursors that grew too old replaced. ``on_outage`` as for
+        ``watch``.
+
+        Raises:
+            NotFoundError: there is no such job.
+        """
+        job, cursor = waiting.begin(self, namespace, name)
+        yield Sighting(job, gone=False)
+        yield from follow(self, job, cursor=cursor, timeout=timeout, on_outage=on_outage)
+
+    def wait(
+        self,
+        namespace: str,
+        name: str,
+        wanted: str,
+        *,
+        timeout: timedelta | None = None,
+        on_sighting: Callable[[Sighting], None] = lambda _sighting: None,
+    ) -> Job:
+        """Wait until a job is or was in a phase, through outages; give it as it is then.
+
+        ``wanted`` is a phase, ``"Finished"`` for any that is final, or ``"Deleted"``.
+
+        Raises:
+            NotFoundError: there is no such job, unless ``wanted`` is ``"Deleted"``.
+            PreconditionError: it cannot come any more: the job ended otherwise.
+            TimedOutError: it did not come in ``timeout``.
+        """
+        try:
+            job, cursor = waiting.begin(self, namespace, name)
+        except NotFoundError:
+            if wanted != DELETED:
+                raise
+            return Job()
+        waited = waiting.wait_for(
+            self, job, wanted, cursor=cursor, timeout=timeout, on_sighting=on_sighting
+        )
+        if waited.verdict is Verdict.IMPOSSIBLE:
+            raise PreconditionError(waiting.refusal(waited, wanted))
+        if waited.verdict is Verdict.OPEN:
+            raise TimedOutError(waiting.overdue(waited, timeout))
+        return waited.job
 
     def update(self, job: Job, *, expected_generation: int | None = None) -> Admitted[Job]:
         """Change the parts of a job that may change."""
@@ -158,12 +253,34 @@ class Jobs:
         )
         return to_model(self._caller.unary(self._stub.CommandJob, request).job, Job)
 
+    def suspend(self, namespace: str, name: str) -> Job:
+        """Have a job's pods stopped, so that ``resume`` can start it again: AbortJob."""
+        return self.command(namespace, name, JobAction.ABORT_JOB, reason=BY_USER)
+
+    abort = suspend
+
+    def resume(self, namespace: str, name: str) -> Job:
+        """Have a suspended job go on where it left off: ResumeJob."""
+        return self.command(namespace, name, JobAction.RESUME_JOB, reason=BY_USER)
+
+    def restart(self, namespace: str, name: str) -> Job:
+        """Have a job start anew, with all its pods: RestartJob."""
+        return self.command(namespace, name, JobAction.RESTART_JOB, reason=BY_USER)
+
+    def terminate(self, namespace: str, name: str) -> Job:
+        """Have a job end for good, as one that did not succeed: TerminateJob."""
+        return self.command(namespace, name, JobAction.TERMINATE_JOB, reason=BY_USER)
+
+    def complete(self, namespace: str, name: str) -> Job:
+        """Have a job end for good, as one that is done: CompleteJob."""
+        return self.command(namespace, name, JobAction.COMPLETE_JOB, reason=BY_USER)
+
     def attempts(self, namespace: str, name: str, *, uid: str = "") -> Sequence[Attempt]:
         """Every life of every pod of a job; without a uid of the newest job of that name."""
 
-        def fetch(token: str) -> tuple[Sequence[Attempt], str, str]:
+        def fetch(token: str, size: int) -> tuple[Sequence[Attempt], str, str]:
             request = pb.ListAttemptsRequest(
-                namespace=namespace, name=name, uid=uid, page_size=PAGE, page_token=token
+                namespace=namespace, name=name, uid=uid, page_size=size, page_token=token
             )
             answer = self._caller.unary(self._stub.ListAttempts, request)
             return [Attempt.of(one) for one in answer.attempts], answer.next_page_token, ""

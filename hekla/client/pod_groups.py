@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from hekla.api.convert import to_message, to_model
 from hekla.api.pod_group import PodGroup
-from hekla.client.calls import PAGE, Caller, pages, request_id
+from hekla.client.calls import Caller, pages, request_id
 from hekla.client.records import Change, Listing
 from hekla.v1 import pod_group_pb2, pod_group_service_pb2 as pb
 from hekla.v1.pod_group_service_pb2_grpc import PodGroupServiceStub
@@ -35,23 +35,28 @@ class PodGroups:
         return to_model(answer.pod_group, PodGroup)
 
     def list(
-        self, namespace: str = "", *, queue: str = "", label_selector: str = ""
+        self,
+        namespace: str = "",
+        *,
+        queue: str = "",
+        label_selector: str = "",
+        limit: int | None = None,
     ) -> Listing[PodGroup]:
         """Pod groups; without a namespace those of all."""
 
-        def fetch(token: str) -> tuple[Sequence[PodGroup], str, str]:
+        def fetch(token: str, size: int) -> tuple[Sequence[PodGroup], str, str]:
             request = pb.ListPodGroupsRequest(
                 namespace=namespace,
                 queue=queue,
                 label_selector=label_selector,
-                page_size=PAGE,
+                page_size=size,
                 page_token=token,
             )
             answer = self._caller.unary(self._stub.ListPodGroups, request)
             groups = [to_model(group, PodGroup) for group in answer.pod_groups]
             return groups, answer.next_page_token, answer.cursor
 
-        return Listing(*pages(fetch))
+        return Listing(*pages(fetch, limit))
 
     def watch(
         self, namespace: str = "", *, cursor: str = "", timeout: timedelta | None = None

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from hekla.api.convert import to_message, to_model
 from hekla.api.queue import Queue
-from hekla.client.calls import PAGE, Caller, pages, request_id
+from hekla.client.calls import Caller, pages, request_id
 from hekla.client.records import Admitted, Change, Listing
 from hekla.v1 import queue_pb2, queue_service_pb2 as pb
 from hekla.v1.queue_service_pb2_grpc import QueueServiceStub
@@ -37,18 +37,18 @@ class Queues:
         request = pb.GetQueueRequest(name=name)
         return to_model(self._caller.unary(self._stub.GetQueue, request).queue, Queue)
 
-    def list(self, *, label_selector: str = "") -> Listing[Queue]:
+    def list(self, *, label_selector: str = "", limit: int | None = None) -> Listing[Queue]:
         """All queues."""
 
-        def fetch(token: str) -> tuple[Sequence[Queue], str, str]:
+        def fetch(token: str, size: int) -> tuple[Sequence[Queue], str, str]:
             request = pb.ListQueuesRequest(
-                page_size=PAGE, page_token=token, label_selector=label_selector
+                page_size=size, page_token=token, label_selector=label_selector
             )
             answer = self._caller.unary(self._stub.ListQueues, request)
             queues = [to_model(queue, Queue) for queue in answer.queues]
             return queues, answer.next_page_token, answer.cursor
 
-        return Listing(*pages(fetch))
+        return Listing(*pages(fetch, limit))
 
     def watch(
         self, name: str = "", *, cursor: str = "", timeout: timedelta | None = None
@@ -81,7 +81,15 @@ class Queues:
         request = pb.DeleteQueueRequest(name=name, request_id=request_id())
         self._caller.unary(self._stub.DeleteQueue, request)
 
+    def open(self, name: str) -> Queue:
+        """Have a queue take jobs again."""
+        return self.command(name, "OpenQueue")
+
+    def close(self, name: str) -> Queue:
+        """Have a queue take no new jobs; those in it go on."""
+        return self.command(name, "CloseQueue")
+
     def command(self, name: str, action: str) -> Queue:
-        """Open or close a queue: ``OpenQueue``, ``CloseQueue``."""
+        """Send a queue the command ``OpenQueue`` or ``CloseQueue``."""
         request = pb.CommandQueueRequest(name=name, action=action, request_id=request_id())
         return to_model(self._caller.unary(self._stub.CommandQueue, request).queue, Queue)

@@ -71,6 +71,10 @@ class UnavailableError(DomainError):
     """Something this depends on cannot be reached now; nothing was done, or it is unknown."""
 
 
+class TimedOutError(DomainError):
+    """What was waited for did not come in time; it may still come."""
+
+
 class CursorExpiredError(DomainError):
     """A cursor is too old, or of another store: list again and watch from there."""
 

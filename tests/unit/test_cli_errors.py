@@ -66,7 +66,7 @@ def test_a_service_that_is_down_is_named_with_what_to_do(tmp_path: Path) -> None
         (["job", "lst"], "No such command 'lst'. Did you mean 'list'?; see 'hekla job --help'"),
         (["job", "get"], "Missing argument 'NAME'; see 'hekla job get --help'"),
         (["job", "list", "-o", "xml"], "'xml' is not one of"),
-        (["job", "wait", "x", "--for", "Finished"], "'Finished' is not one of"),
+        (["job", "wait", "x", "--for", "Done"], "'Done' is not one of"),
         (["job", "wait", "x", "--for", "Running", "--timeout", "soon"], "must be a duration"),
         (["job", "wait", "x", "--for", "Running", "--timeout", "-5s"], "must not be negative"),
         (["apply", "-f", "/nowhere.yaml"], "File '/nowhere.yaml' does not exist"),

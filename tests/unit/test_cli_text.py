@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 from hekla.api import document
 from hekla.api.job import Job, JobCondition, JobState, JobStatus
 from hekla.cli import ages, kinds, logs, output, table
-from hekla.cli.wait import DELETED, Verdict, verdict
 from hekla.client import Attempt, PodView
+from hekla.client.waiting import DELETED, FINISHED_SOMEHOW, Verdict, verdict
 from hekla.domain.phases import JobPhase
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -134,6 +134,12 @@ def job(phase: JobPhase | None, *history: str, deleting: bool = False) -> Job:
         pytest.param(
             job(JobPhase.COMPLETED), True, "Completed", Verdict.MET,
             id="was in it when it was deleted",
+        ),
+        pytest.param(
+            job(JobPhase.FAILED), False, FINISHED_SOMEHOW, Verdict.MET, id="ended somehow"
+        ),
+        pytest.param(
+            job(JobPhase.ABORTED), False, FINISHED_SOMEHOW, Verdict.OPEN, id="is not at its end"
         ),
         pytest.param(job(JobPhase.RUNNING), True, DELETED, Verdict.MET, id="is gone"),
         pytest.param(

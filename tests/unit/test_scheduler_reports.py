@@ -136,6 +136,18 @@ def test_a_waiting_gang_says_why_in_volcanos_words() -> None:
     ]
 
 
+def test_where_nothing_speaks_against_any_node_no_reason_is_given() -> None:
+    """Each node takes one of the three, and there are two nodes."""
+    cluster = cluster_with(node("a", 2), node("b", 2))
+    add_gang(cluster, "job", {"t": (3, {"cpu": 2})})
+
+    report = report_of(decide(cluster), "job")
+
+    assert report.message.endswith(
+        "job-t-0: room for 2 of 3 such pods; 2/2 nodes are available."
+    )
+
+
 def test_pods_are_told_once_that_they_wait() -> None:
     cluster = cluster_with(node("a", 1))
     pods = add_gang(cluster, "job", {"t": (2, {"cpu": 2})}, minimum=1)

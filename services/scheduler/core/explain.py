@@ -47,12 +47,12 @@ class Explainer:
         reasons = ", ".join(
             sorted(f"{count} {text}" for text, count in counts.items() if count)
         )
+        against_them = f": {reasons}." if reasons else "."
         if len(left):
-            return f"{len(left)}/{total} nodes are available: {reasons}."
-        text = f"0/{total} nodes are unavailable"
-        if reasons:
-            text = f"{text}: {reasons}."
-        return " ".join([text, *self._too_large(klass)])
+            return f"{len(left)}/{total} nodes are available{against_them}"
+        return " ".join(
+            [f"0/{total} nodes are unavailable{against_them}", *self._too_large(klass)]
+        )
 
     def _too_large(self, klass: PodClass) -> list[str]:
         """What is asked of one node and no node has, even when it is empty."""

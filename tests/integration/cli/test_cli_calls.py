@@ -357,7 +357,7 @@ def test_delete_does_not_wait_when_told_so_nor_longer_than_told(
     timed_out = run(address, "job", "delete", "job-1", "--timeout", "100ms")
 
     assert (at_once.exit_code, at_once.stdout) == (0, "job.batch.volcano.sh/job-1 deleted\n")
-    assert timed_out.exit_code == 1
+    assert timed_out.exit_code == 2
     assert "job default/job-1 is not gone after 100ms; its removal goes on" in timed_out.stderr
 
 
