@@ -21,7 +21,6 @@ from hekla.domain.errors import (
     CursorExpiredError,
     InvalidError,
     NotFoundError,
-    NotServedError,
     PreconditionError,
     Violation,
 )
@@ -96,7 +95,10 @@ class Controller(JobServiceServicer, QueueServiceServicer):
         self, request: jobs.CreateJobRequest, context: grpc.ServicerContext
     ) -> jobs.CreateJobResponse:
         self.requests.append(request.request_id)
-        key = (request.job.metadata.namespace, request.job.metadata.name)
+        metadata = request.job.metadata
+        if not metadata.name:
+            metadata.name = f"{metadata.generate_name}{len(self.jobs)}"
+        key = (metadata.namespace, metadata.name)
         names = [task.name for task in request.job.spec.tasks]
         if len(names) != len(set(names)):
             raise InvalidError.of([Violation("spec.tasks[1].name", f"is {names[1]} already")])
@@ -204,7 +206,11 @@ class Controller(JobServiceServicer, QueueServiceServicer):
     def ListJobEvents(
         self, request: jobs.ListJobEventsRequest, context: grpc.ServicerContext
     ) -> jobs.ListJobEventsResponse:
-        raise NotServedError("hekla.v1.JobService/ListJobEvents is not yet served")
+        self._job(request.namespace, request.name)
+        told = job_pb2.JobEvent(
+            type="Normal", reason="Running", message="was Pending", at="2026-01-02T03:04:05Z"
+        )
+        return jobs.ListJobEventsResponse(events=[told])
 
     def ListPods(
         self, request: jobs.ListPodsRequest, context: grpc.ServicerContext
@@ -246,7 +252,8 @@ class Controller(JobServiceServicer, QueueServiceServicer):
     def UpdateQueue(
         self, request: queues.UpdateQueueRequest, context: grpc.ServicerContext
     ) -> queues.UpdateQueueResponse:
-        return queues.UpdateQueueResponse(queue=self.queues[request.queue.metadata.name])
+        self.queues[request.queue.metadata.name] = request.queue
+        return queues.UpdateQueueResponse(queue=request.queue)
 
     def WatchQueues(
         self, request: queues.WatchQueuesRequest, context: grpc.ServicerContext
@@ -257,7 +264,11 @@ class Controller(JobServiceServicer, QueueServiceServicer):
     def CommandQueue(
         self, request: queues.CommandQueueRequest, context: grpc.ServicerContext
     ) -> queues.CommandQueueResponse:
-        raise NotServedError("hekla.v1.QueueService/CommandQueue is not yet served")
+        if request.name not in self.queues:
+            raise NotFoundError(f"queue {request.name} does not exist")
+        queue = self.queues[request.name]
+        queue.status.state = {"OpenQueue": "Open", "CloseQueue": "Closed"}[request.action]
+        return queues.CommandQueueResponse(queue=queue)
 
     def DeleteQueue(
         self, request: queues.DeleteQueueRequest, context: grpc.ServicerContext

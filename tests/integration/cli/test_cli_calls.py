@@ -4,98 +4,21 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 
 from hekla.api.decode import decode
 from hekla.api.job import Job
-from hekla.cli.main import main
 from hekla.client import Client
 from hekla.client.follow import follow
 from hekla.domain.errors import AlreadyExistsError, NotFoundError, UnavailableError
+from tests.support.commands import QUEUE, job, manifest, run, running, submit
 from tests.support.controller import Controller, controller_at
 from tests.support.waiting import wait_until
-
-JOB = {
-    "apiVersion": "batch.volcano.sh/v1alpha1",
-    "kind": "Job",
-    "metadata": {"name": "job-1", "namespace": "default"},
-    "spec": {
-        "queue": "test",
-        "minAvailable": 1,
-        "tasks": [
-            {
-                "name": "nginx",
-                "replicas": 1,
-                "template": {"spec": {"containers": [{"name": "c", "ports": [2222]}]}},
-            }
-        ],
-    },
-}
-QUEUE = {
-    "apiVersion": "scheduling.volcano.sh/v1beta1",
-    "kind": "Queue",
-    "metadata": {"name": "test"},
-}
-
-
-@pytest.fixture
-def served() -> Controller:
-    return Controller()
-
-
-@pytest.fixture
-def address(served: Controller, tmp_path: Path) -> Iterator[str]:
-    with controller_at(f"unix:{tmp_path}/s", served) as found:
-        yield found
-
-
-@pytest.fixture
-def client(address: str) -> Iterator[Client]:
-    with Client(addresses={"controller": address}, patience=timedelta(seconds=1)) as found:
-        yield found
-
-
-def run(address: str, *args: str, stdin: str | None = None) -> Result:
-    environ = {"HEKLA_CONTROLLER": address}
-    return CliRunner().invoke(main, list(args), obj=environ, input=stdin)
-
-
-@contextmanager
-def running(address: str, *args: str) -> Iterator[list[Result]]:
-    """Run a command beside the block; its result is there after the block."""
-    results: list[Result] = []
-    thread = threading.Thread(target=lambda: results.append(run(address, *args)))
-    thread.start()
-    try:
-        yield results
-    finally:
-        thread.join(30)
-        assert results, "the command did not end"
-
-
-def manifest(*objects: object) -> str:
-    return "---\n".join(yaml.safe_dump(one) for one in objects)
-
-
-def job(name: str = "job-1", **spec: object) -> dict[str, object]:
-    return {
-        **JOB,
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {**JOB["spec"], **spec},  # type: ignore[dict-item]
-    }
-
-
-def submit(served: Controller, client: Client, name: str = "job-1") -> Job:
-    made = decode(job(name))
-    assert isinstance(made, Job)
-    return client.jobs.create(made).object
 
 
 def test_apply_sends_queues_first_and_says_what_became_of_each(
@@ -460,12 +383,6 @@ def test_queues_are_made_and_shown(address: str, served: Controller) -> None:
     shown = json.loads(run(address, "queue", "get", "q", "-o", "json").stdout)
     assert shown["spec"]["weight"] == 4
     assert shown["spec"]["capability"] == {"cpu": "2", "memory": "1Gi"}
-
-
-def test_what_is_not_served_yet_says_so(address: str) -> None:
-    result = run(address, "job", "events", "job-1")
-
-    assert result.stderr == "error: hekla.v1.JobService/ListJobEvents is not yet served\n"
 
 
 def test_many_jobs_are_made_in_chunks_of_a_thousand(served: Controller, client: Client) -> None:
