@@ -22,8 +22,8 @@ from hekla.domain.names import pod_name
 from hekla.store import batch
 from hekla.store.batch import Question
 from hekla.store.database import Session, is_duplicate
-from hekla.store.jobs import Place, StoredJob
-from hekla.store.objects import to_text
+from hekla.store.jobs import StoredJob
+from hekla.store.objects import Place, to_text
 from hekla.store.schema import AttemptRow
 
 _COUNTS = text("""

@@ -17,7 +17,7 @@ from hekla.store import events, feed, jobs, pod_groups
 from hekla.store.database import Session, now
 from hekla.store.events import Event
 from hekla.store.jobs import StoredJob
-from hekla.store.objects import last_state
+from hekla.store.objects import Place, last_state
 from hekla.store.schema import (
     AttemptHistoryRow,
     CommandRow,
@@ -93,7 +93,7 @@ def job(session: Session, *, uid: UUID | None = None, key: Key | None = None) ->
 
 
 def attempts(
-    session: Session, job: UUID, *, after: jobs.Place | None = None, limit: int
+    session: Session, job: UUID, *, after: Place | None = None, limit: int
 ) -> Sequence[Mapping[str, Any]]:
     """A removed job's attempts from the oldest to the newest, as their rows were."""
     statement = (

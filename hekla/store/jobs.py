@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import bindparam, delete, func, insert, or_, select, text, tuple_, update
@@ -23,7 +23,7 @@ from hekla.domain.trigger import Command
 from hekla.store import batch, feed, work
 from hekla.store.batch import Question
 from hekla.store.database import Session
-from hekla.store.objects import metadata, readable, to_json, to_text
+from hekla.store.objects import Place, metadata, readable, to_json, to_text
 from hekla.store.schema import CommandRow, JobRow
 
 KIND: Final = "job"
@@ -48,13 +48,6 @@ class StoredJob:
     def key(self) -> Key:
         """Its namespace and name."""
         return Key(self.job.metadata.namespace, self.job.metadata.name)
-
-
-class Place(NamedTuple):
-    """Where a page of a list ended."""
-
-    created_at: datetime
-    uid: UUID
 
 
 # Cheaper than a savepoint to go back to when a name is taken.

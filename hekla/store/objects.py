@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 import orjson
@@ -30,6 +30,13 @@ Row = TypeVar("Row", bound=HasUid)
 Object = TypeVar("Object")
 
 LARGEST_PAGE: Final = 500
+
+
+class Place(NamedTuple):
+    """Where a page of a list ended."""
+
+    created_at: datetime
+    uid: UUID
 
 
 def to_json(model: BaseModel) -> dict[str, Any]:

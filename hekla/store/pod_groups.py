@@ -19,8 +19,7 @@ from hekla.domain.phases import PodGroupPhase
 from hekla.store import batch, feed, jobs, work
 from hekla.store.batch import Question
 from hekla.store.database import Session
-from hekla.store.jobs import Place
-from hekla.store.objects import last_state, metadata, readable, to_json, to_text
+from hekla.store.objects import Place, last_state, metadata, readable, to_json, to_text
 from hekla.store.schema import PodGroupRow
 
 KIND: Final = "pod_group"

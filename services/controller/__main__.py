@@ -14,14 +14,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import grpc
 
 from hekla.kube.client import KubeClient
 from hekla.lifecycle import Termination, repeating
 from hekla.rpc import service
+from hekla.rpc.admission import Admission
 from hekla.store import incarnation, jobs, migrate, pod_groups, queues
 from hekla.store.database import Database
+from hekla.store.dispatcher import Dispatcher
 from hekla.store.hub import Hub
 from hekla.store.maintenance import maintain_once
 from hekla.store.nudge import Nudge
@@ -35,14 +38,12 @@ from hekla.v1 import (
 )
 from services.controller import replay
 from services.controller.acting import Actor
-from services.controller.clients import Admission
 from services.controller.config import ControllerConfig
-from services.controller.dispatcher import Dispatcher
 from services.controller.figures import Figures
 from services.controller.job_calls import JobCalls
 from services.controller.logs import PodLogs
 from services.controller.observer import Observer
-from services.controller.passes import Passes
+from services.controller.passes import Passes, tell_owner
 from services.controller.pod_group_calls import PodGroupCalls
 from services.controller.queue_calls import QueueCalls
 from services.controller.queue_counts import QueueCounts
@@ -150,9 +151,11 @@ def main(settings: ControllerConfig) -> None:
             database,
             nudge,
             passes.run,
+            kinds=[jobs.KIND],
             workers=settings.workers,
             max_requeues=settings.max_requeue_num,
             lease=lease,
+            tell=partial(tell_owner, failures=settings.max_requeue_num),
         )
         running.enter_context(observing(observer))
         running.enter_context(dispatcher.draining())

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid4
 
 from hekla.api.job import Job
+from hekla.api.naming import named
 from hekla.domain import selector
 from hekla.domain.errors import (
     ConflictError,
@@ -19,17 +20,17 @@ from hekla.domain.errors import (
 from hekla.domain.names import Key
 from hekla.domain.phases import FINISHED, JobAction, JobPhase
 from hekla.domain.trigger import Command
+from hekla.rpc.admission import CREATE, UPDATE, Admission
 from hekla.store import attempts, events, feed, history, jobs
 from hekla.store.database import Database, Session
 from hekla.store.events import Event
 from hekla.store.feed import Cursor
-from hekla.store.jobs import Place, StoredJob
+from hekla.store.jobs import StoredJob
+from hekla.store.objects import Place
+from hekla.store.once import Asking, once
 from hekla.store.requests import Answered
 from hekla.store.schema import AttemptRow
-from services.controller.clients import CREATE, UPDATE, Admission
 from services.controller.core import policies
-from services.controller.naming import named
-from services.controller.once import Asking, once
 
 COMMANDS: Final = tuple(action for action in JobAction if action is not JobAction.SYNC_JOB)
 NEED_A_TASK: Final = frozenset(
@@ -101,7 +102,7 @@ class JobCalls:
         uid = uuid4()
         with self._database.transaction() as session:
             asking.note(session, uids=[uid], warnings=admitted.warnings)
-            [stored] = jobs.insert_many(session, [(uid, admitted.job)])
+            [stored] = jobs.insert_many(session, [(uid, admitted.object)])
         return Made(stored.job, admitted.warnings)
 
     def get(self, *, uid: UUID | None, key: Key | None) -> Job:
@@ -186,9 +187,9 @@ class JobCalls:
                 raise ConflictError(f"job {key} changed since it was read; try again")
             _require_staying(current)
             asking.note(session, uids=[stored.uid], warnings=admitted.warnings)
-            if _same(current.job, admitted.job):
+            if _same(current.job, admitted.object):
                 return Made(current.job, admitted.warnings)
-            changed = jobs.update_spec(session, current, admitted.job)
+            changed = jobs.update_spec(session, current, admitted.object)
         return Made(changed.job, admitted.warnings)
 
     def delete(self, key: Key, asking: Asking, *, uid: UUID | None) -> Job:

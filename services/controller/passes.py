@@ -17,8 +17,10 @@ from uuid import UUID
 from hekla import failpoint
 from hekla.domain.errors import ConflictError, NotFoundError
 from hekla.domain.phases import FINISHED
-from hekla.store import attempts, batch, work
+from hekla.store import attempts, batch, events, jobs, work
 from hekla.store.database import Database, Session
+from hekla.store.dispatcher import LONGEST_RETRY, backoff
+from hekla.store.events import Event
 from hekla.store.jobs import StoredJob
 from hekla.store.work import Claim
 from hekla.telemetry import metrics
@@ -33,10 +35,6 @@ log = logging.getLogger(__name__)
 LONGEST_PASS: Final = timedelta(seconds=20)
 """After so long others get a turn; the job stays due."""
 LONGEST_REST: Final = timedelta(seconds=5)
-FIRST_BACKOFF: Final = timedelta(milliseconds=500)
-LONGEST_BACKOFF: Final = timedelta(seconds=60)
-LONGEST_RETRY: Final = timedelta(seconds=10)
-"""An act that was refused is tried again after so long at the latest."""
 
 
 class Outcome(StrEnum):
@@ -58,9 +56,19 @@ def _count(stored: StoredJob, decided: Plan) -> None:
         metrics.jobs_ended.labels(str(decided.phase), stored.job.spec.queue).inc()
 
 
-def backoff(failures: int, longest: timedelta) -> timedelta:
-    """How long to wait after so many failures before: doubling, with a bound."""
-    return min(FIRST_BACKOFF * (1 << min(failures, 20)), longest)
+def tell_owner(session: Session, claim: Claim, *, failures: int) -> None:
+    """Tell a job's owner that it cannot be looked at; it is tried on and on.
+
+    Raises:
+        NotFoundError: the job is gone.
+    """
+    uid = UUID(claim.uid)
+    jobs.get_by_uid(session, uid)
+    message = (
+        f"the controller failed {failures} times in a row to look at this job; it goes on"
+        " trying, see its log"
+    )
+    events.add(session, uid, [Event(events.WARNING, "ControllerError", message)])
 
 
 class Passes:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from hekla.api import bounds
+from hekla.api.naming import named
 from hekla.api.pod_group import PodGroup, PodGroupStatus
 from hekla.domain import selector
 from hekla.domain.errors import InvalidError, NotFoundError, PreconditionError
@@ -14,10 +15,9 @@ from hekla.domain.names import Key
 from hekla.store import feed, leases, pod_groups
 from hekla.store.database import Database, Session
 from hekla.store.feed import Cursor
-from hekla.store.jobs import Place
+from hekla.store.objects import Place
+from hekla.store.once import Asking, done_before, once
 from hekla.store.requests import Answered
-from services.controller.naming import named
-from services.controller.once import Asking, done_before, once
 
 SCHEDULER_LEASE: Final = "scheduler"
 """The lease whose epoch reports carry."""

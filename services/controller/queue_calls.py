@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 from uuid import UUID, uuid4
 
+from hekla.api.naming import named
 from hekla.api.queue import Queue
 from hekla.domain import names, selector
 from hekla.domain.errors import (
@@ -17,13 +18,12 @@ from hekla.domain.errors import (
     Violation,
 )
 from hekla.domain.phases import QueueState
+from hekla.rpc.admission import CREATE, DELETE, UPDATE, Admission
 from hekla.store import feed, jobs, pod_groups, queues
 from hekla.store.database import Database, Session
 from hekla.store.feed import Cursor
+from hekla.store.once import Asking, done_before, once
 from hekla.store.requests import Answered
-from services.controller.clients import CREATE, DELETE, UPDATE, Admission
-from services.controller.naming import named
-from services.controller.once import Asking, done_before, once
 from services.controller.queue_counts import QueueCounts
 
 OPEN: Final = "OpenQueue"
@@ -68,7 +68,7 @@ class QueueCalls:
         uid = uuid4()
         with self._database.transaction() as session:
             asking.note(session, uids=[uid], warnings=admitted.warnings)
-            made = queues.make(session, admitted.queue, uid=uid)
+            made = queues.make(session, admitted.object, uid=uid)
         return MadeQueue(made, admitted.warnings)
 
     def _made_before(self, session: Session, answered: Answered) -> MadeQueue:
@@ -124,7 +124,7 @@ class QueueCalls:
             if queues.get(session, name).metadata.generation != generation:
                 raise ConflictError(f"queue {name} changed since it was read; try again")
             asking.note(session, uids=[UUID(old.metadata.uid)], warnings=admitted.warnings)
-            changed = queues.change(session, name, queue=admitted.queue)
+            changed = queues.change(session, name, queue=admitted.object)
         return MadeQueue(changed, admitted.warnings)
 
     def delete(self, name: str, asking: Asking) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, Protocol
@@ -12,6 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import grpc
 
 from hekla.domain.errors import InvalidError
+from hekla.rpc.attended import attended
 from hekla.rpc.errors import translated
 from hekla.v1 import (
     pod_group_service_pb2 as groups_pb2,
@@ -26,9 +25,6 @@ from services.scheduler.events import Kind
 REPORT_TIMEOUT: Final = 10.0
 STREAM_SPAN: Final = 3600.0
 """Seconds after which a stream is opened anew: every call has an end."""
-
-LONGEST_SILENCE: Final = 30.0
-"""Seconds after which a stream that says nothing, not even bookmarks, is opened anew."""
 
 BOOKMARK: Final = "BOOKMARK"
 """No object: everything up to the cursor was told."""
@@ -45,41 +41,6 @@ class News(NamedTuple):
     type: str
     object: Any
     """A ``Group`` or a ``Queue``; None where there is none."""
-
-
-@contextmanager
-def attended(
-    call: Any, news: Iterator[News], *, silence: float = LONGEST_SILENCE
-) -> Iterator[Iterator[News]]:
-    """The news of a call that is given up when nothing came for ``silence`` seconds.
-
-    A server sends bookmarks all the time: one that says nothing is stuck, or is not there any
-    more and nobody was told. The call ends in any case when the block does.
-    """
-    over = threading.Event()
-    heard_at = time.monotonic()
-
-    def heard() -> Iterator[News]:
-        nonlocal heard_at
-        for one in news:
-            heard_at = time.monotonic()
-            yield one
-            heard_at = time.monotonic()  # what the reader took is not the server's silence
-
-    def watch() -> None:
-        while not over.wait(silence / 10):
-            if time.monotonic() - heard_at > silence:
-                log.warning("stream given up", extra={"silence": silence})
-                call.cancel()
-                return
-
-    watcher = threading.Thread(target=watch, name="stream-silence", daemon=True)
-    watcher.start()
-    try:
-        yield heard()
-    finally:
-        over.set()
-        call.cancel()
 
 
 class _Message(Protocol):

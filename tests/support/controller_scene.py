@@ -27,6 +27,7 @@ from hekla.domain.trigger import Command
 from hekla.kube.client import KubeClient
 from hekla.kube.requests import Deletion, Reply
 from hekla.lifecycle import repeating
+from hekla.rpc.admission import Admission
 from hekla.rpc.channel import connect
 from hekla.rpc.server import serving
 from hekla.store import jobs, leases, pod_groups, queues
@@ -44,7 +45,6 @@ from hekla.v1 import (
 )
 from services.controller.__main__ import SERVICES
 from services.controller.acting import Actor
-from services.controller.clients import Admission
 from services.controller.job_calls import JobCalls
 from services.controller.logs import PodLogs
 from services.controller.observer import Observer

@@ -20,6 +20,7 @@ from hekla.api.pod_group import PodGroupSpec
 from hekla.domain import names, resources
 from hekla.domain.names import Key
 from hekla.lifecycle import repeating
+from hekla.rpc.admission import Admission
 from hekla.rpc.channel import connect
 from hekla.rpc.server import serving
 from hekla.store import pod_groups, queues
@@ -32,7 +33,6 @@ from hekla.v1 import (
     scheduler_service_pb2 as messages,
     scheduler_service_pb2_grpc,
 )
-from services.controller.clients import Admission
 from services.controller.pod_group_calls import PodGroupCalls
 from services.controller.queue_calls import QueueCalls
 from services.controller.queue_counts import QueueCounts

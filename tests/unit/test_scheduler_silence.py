@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from services.scheduler.clients import BOOKMARK, News, attended
+from hekla.rpc.attended import attended
+from services.scheduler.clients import BOOKMARK, News
 
 
 class Call:

@@ -10,12 +10,12 @@ from hekla.api.convert import to_message, to_model
 from hekla.api.job import Job
 from hekla.domain.errors import InvalidError, Violation
 from hekla.domain.trigger import Command
-from hekla.store import jobs
+from hekla.store import asked, jobs
 from hekla.store.hub import Hub, Item
+from hekla.store.watching import metadata_of, stream
 from hekla.v1 import job_pb2, job_service_pb2 as messages, job_service_pb2_grpc as stubs
 from services.controller import convert, logs
 from services.controller.job_calls import JobCalls, action_of
-from services.controller.watching import metadata_of, stream
 
 
 class JobServicer(stubs.JobServiceServicer):
@@ -30,30 +30,30 @@ class JobServicer(stubs.JobServiceServicer):
         self, request: messages.CreateJobRequest, context: grpc.ServicerContext
     ) -> messages.CreateJobResponse:
         job = _given(request.job, request.HasField("job"))
-        made = self._calls.create(job, convert.asking(request))
+        made = self._calls.create(job, asked.asking(request))
         return messages.CreateJobResponse(job=_message(made.job), warnings=made.warnings)
 
     def GetJob(
         self, request: messages.GetJobRequest, context: grpc.ServicerContext
     ) -> messages.GetJobResponse:
-        uid = convert.uid(request.uid)
-        key = None if uid else convert.key(request.namespace, request.name)
+        uid = asked.uid(request.uid)
+        key = None if uid else asked.key(request.namespace, request.name)
         return messages.GetJobResponse(job=_message(self._calls.get(uid=uid, key=key)))
 
     def ListJobs(
         self, request: messages.ListJobsRequest, context: grpc.ServicerContext
     ) -> messages.ListJobsResponse:
         page = self._calls.page(
-            namespace=convert.text(request.namespace, "namespace"),
-            queue=convert.text(request.queue, "queue"),
+            namespace=asked.text(request.namespace, "namespace"),
+            queue=asked.text(request.queue, "queue"),
             phases=list(request.phases),
             labels=request.label_selector,
-            after=convert.token_to_place(request.page_token),
-            limit=convert.page_size(request.page_size),
+            after=asked.token_to_place(request.page_token),
+            limit=asked.page_size(request.page_size),
         )
         return messages.ListJobsResponse(
             jobs=[_message(job) for job in page.jobs],
-            next_page_token=convert.place_to_token(page.end) if page.end else "",
+            next_page_token=asked.place_to_token(page.end) if page.end else "",
             cursor=str(page.cursor),
         )
 
@@ -69,7 +69,12 @@ class JobServicer(stubs.JobServiceServicer):
             return messages.WatchJobsResponse(cursor=cursor, type=type_, job=job)
 
         return stream(
-            self._hub, jobs.KIND, request.cursor, context, wanted=wanted, respond=respond
+            self._hub,
+            jobs.KIND,
+            request.cursor,
+            context.is_active,
+            wanted=wanted,
+            respond=respond,
         )
 
     def UpdateJob(
@@ -79,16 +84,16 @@ class JobServicer(stubs.JobServiceServicer):
         expected = (
             request.expected_generation if request.HasField("expected_generation") else None
         )
-        changed = self._calls.update(job, convert.asking(request), expected_generation=expected)
+        changed = self._calls.update(job, asked.asking(request), expected_generation=expected)
         return messages.UpdateJobResponse(job=_message(changed.job), warnings=changed.warnings)
 
     def DeleteJob(
         self, request: messages.DeleteJobRequest, context: grpc.ServicerContext
     ) -> messages.DeleteJobResponse:
         job = self._calls.delete(
-            convert.key(request.namespace, request.name),
-            convert.asking(request),
-            uid=convert.uid(request.uid),
+            asked.key(request.namespace, request.name),
+            asked.asking(request),
+            uid=asked.uid(request.uid),
         )
         return messages.DeleteJobResponse(job=_message(job))
 
@@ -98,35 +103,35 @@ class JobServicer(stubs.JobServiceServicer):
         command = Command(
             id=0,
             action=action_of(request.action),
-            task=convert.text(request.task, "task"),
+            task=asked.text(request.task, "task"),
             index=request.index if request.HasField("index") else None,
-            reason=convert.text(request.reason, "reason"),
-            message=convert.text(request.message, "message"),
+            reason=asked.text(request.reason, "reason"),
+            message=asked.text(request.message, "message"),
         )
         job = self._calls.command(
-            convert.key(request.namespace, request.name),
+            asked.key(request.namespace, request.name),
             command,
-            convert.asking(request),
-            uid=convert.uid(request.uid),
+            asked.asking(request),
+            uid=asked.uid(request.uid),
         )
         return messages.CommandJobResponse(job=_message(job))
 
     def ListAttempts(
         self, request: messages.ListAttemptsRequest, context: grpc.ServicerContext
     ) -> messages.ListAttemptsResponse:
-        uid = convert.uid(request.uid)
+        uid = asked.uid(request.uid)
         page = self._calls.attempts(
             uid=uid,
-            key=None if uid else convert.key(request.namespace, request.name),
-            after=convert.token_to_place(request.page_token),
-            limit=convert.page_size(request.page_size),
+            key=None if uid else asked.key(request.namespace, request.name),
+            after=asked.token_to_place(request.page_token),
+            limit=asked.page_size(request.page_size),
         )
         return messages.ListAttemptsResponse(
             attempts=[
                 *[convert.attempt_to_message(row) for row in page.present],
                 *[convert.past_attempt_to_message(row) for row in page.past],
             ],
-            next_page_token=convert.place_to_token(page.end) if page.end else "",
+            next_page_token=asked.place_to_token(page.end) if page.end else "",
             job_uid=str(page.job),
         )
 
@@ -134,8 +139,8 @@ class JobServicer(stubs.JobServiceServicer):
         self, request: messages.ListPodsRequest, context: grpc.ServicerContext
     ) -> messages.ListPodsResponse:
         rows = self._calls.pods(
-            namespace=convert.text(request.namespace, "namespace"),
-            job=convert.text(request.job, "job"),
+            namespace=asked.text(request.namespace, "namespace"),
+            job=asked.text(request.job, "job"),
         )
         return messages.ListPodsResponse(
             pods=[
@@ -150,12 +155,12 @@ class JobServicer(stubs.JobServiceServicer):
         self, request: messages.GetLogsRequest, context: grpc.ServicerContext
     ) -> Iterator[messages.GetLogsResponse]:
         wanted = logs.Wanted(
-            namespace=convert.path_part(request.namespace, "namespace") or "default",
-            job=convert.text(request.job, "job"),
-            task=convert.text(request.task, "task"),
+            namespace=asked.path_part(request.namespace, "namespace") or "default",
+            job=asked.text(request.job, "job"),
+            task=asked.text(request.task, "task"),
             index=request.index if request.HasField("index") else None,
-            pod=convert.path_part(request.pod, "pod"),
-            container=convert.path_part(request.container, "container"),
+            pod=asked.path_part(request.pod, "pod"),
+            container=asked.path_part(request.container, "container"),
             follow=request.follow,
             tail_lines=request.tail_lines if request.HasField("tail_lines") else None,
         )
@@ -165,8 +170,8 @@ class JobServicer(stubs.JobServiceServicer):
     def ListJobEvents(
         self, request: messages.ListJobEventsRequest, context: grpc.ServicerContext
     ) -> messages.ListJobEventsResponse:
-        uid = convert.uid(request.uid)
-        key = None if uid else convert.key(request.namespace, request.name)
+        uid = asked.uid(request.uid)
+        key = None if uid else asked.key(request.namespace, request.name)
         events = self._calls.events(uid=uid, key=key)
         return messages.ListJobEventsResponse(
             events=[convert.event_to_message(event) for event in events]

@@ -9,16 +9,15 @@ import grpc
 from hekla.api.convert import to_message, to_model
 from hekla.api.pod_group import PodGroup, PodGroupStatus
 from hekla.domain.errors import InvalidError, Violation
-from hekla.store import pod_groups
+from hekla.store import asked, pod_groups
 from hekla.store.hub import Hub, Item
+from hekla.store.watching import metadata_of, stream
 from hekla.v1 import (
     pod_group_pb2,
     pod_group_service_pb2 as messages,
     pod_group_service_pb2_grpc as stubs,
 )
-from services.controller import convert
 from services.controller.pod_group_calls import PodGroupCalls
-from services.controller.watching import metadata_of, stream
 
 
 class PodGroupServicer(stubs.PodGroupServiceServicer):
@@ -34,28 +33,28 @@ class PodGroupServicer(stubs.PodGroupServiceServicer):
         if not request.HasField("pod_group"):
             raise InvalidError.of([Violation("pod_group", "is required")])
         group = to_model(request.pod_group, PodGroup)
-        made = self._calls.create(group, convert.asking(request))
+        made = self._calls.create(group, asked.asking(request))
         return messages.CreatePodGroupResponse(pod_group=_message(made))
 
     def GetPodGroup(
         self, request: messages.GetPodGroupRequest, context: grpc.ServicerContext
     ) -> messages.GetPodGroupResponse:
-        found = self._calls.get(convert.key(request.namespace, request.name))
+        found = self._calls.get(asked.key(request.namespace, request.name))
         return messages.GetPodGroupResponse(pod_group=_message(found))
 
     def ListPodGroups(
         self, request: messages.ListPodGroupsRequest, context: grpc.ServicerContext
     ) -> messages.ListPodGroupsResponse:
         page = self._calls.page(
-            namespace=convert.text(request.namespace, "namespace"),
-            queue=convert.text(request.queue, "queue"),
+            namespace=asked.text(request.namespace, "namespace"),
+            queue=asked.text(request.queue, "queue"),
             labels=request.label_selector,
-            after=convert.token_to_place(request.page_token),
-            limit=convert.page_size(request.page_size),
+            after=asked.token_to_place(request.page_token),
+            limit=asked.page_size(request.page_size),
         )
         return messages.ListPodGroupsResponse(
             pod_groups=[_message(group) for group in page.groups],
-            next_page_token=convert.place_to_token(page.end) if page.end else "",
+            next_page_token=asked.place_to_token(page.end) if page.end else "",
             cursor=str(page.cursor),
         )
 
@@ -75,7 +74,7 @@ class PodGroupServicer(stubs.PodGroupServiceServicer):
             self._hub,
             pod_groups.KIND,
             request.cursor,
-            context,
+            context.is_active,
             wanted=wanted,
             respond=respond,
         )
@@ -84,9 +83,9 @@ class PodGroupServicer(stubs.PodGroupServiceServicer):
         self, request: messages.DeletePodGroupRequest, context: grpc.ServicerContext
     ) -> messages.DeletePodGroupResponse:
         self._calls.delete(
-            convert.key(request.namespace, request.name),
-            convert.asking(request),
-            uid=convert.uid(request.uid),
+            asked.key(request.namespace, request.name),
+            asked.asking(request),
+            uid=asked.uid(request.uid),
         )
         return messages.DeletePodGroupResponse()
 
@@ -96,7 +95,7 @@ class PodGroupServicer(stubs.PodGroupServiceServicer):
         statuses = {}
         for position, report in enumerate(request.reports):
             path = f"reports[{position}].uid"
-            uid = convert.uid(report.uid, path)
+            uid = asked.uid(report.uid, path)
             if uid is None:
                 raise InvalidError.of([Violation(path, "is required")])
             statuses[uid] = to_model(report.status, PodGroupStatus)

@@ -9,12 +9,11 @@ import grpc
 from hekla.api.convert import to_message, to_model
 from hekla.api.queue import Queue
 from hekla.domain.errors import InvalidError, Violation
-from hekla.store import queues
+from hekla.store import asked, queues
 from hekla.store.hub import Hub, Item
+from hekla.store.watching import metadata_of, stream
 from hekla.v1 import queue_pb2, queue_service_pb2 as messages, queue_service_pb2_grpc as stubs
-from services.controller import convert
 from services.controller.queue_calls import QueueCalls
-from services.controller.watching import metadata_of, stream
 
 
 class QueueServicer(stubs.QueueServiceServicer):
@@ -28,7 +27,7 @@ class QueueServicer(stubs.QueueServiceServicer):
         self, request: messages.CreateQueueRequest, context: grpc.ServicerContext
     ) -> messages.CreateQueueResponse:
         queue = _given(request.queue, request.HasField("queue"))
-        made = self._calls.create(queue, convert.asking(request))
+        made = self._calls.create(queue, asked.asking(request))
         return messages.CreateQueueResponse(queue=_message(made.queue), warnings=made.warnings)
 
     def GetQueue(
@@ -40,13 +39,13 @@ class QueueServicer(stubs.QueueServiceServicer):
         self, request: messages.ListQueuesRequest, context: grpc.ServicerContext
     ) -> messages.ListQueuesResponse:
         page = self._calls.page(
-            after=convert.token_to_name(request.page_token),
-            limit=convert.page_size(request.page_size),
+            after=asked.token_to_name(request.page_token),
+            limit=asked.page_size(request.page_size),
             labels=request.label_selector,
         )
         return messages.ListQueuesResponse(
             queues=[_message(queue) for queue in page.queues],
-            next_page_token=convert.name_to_token(page.end),
+            next_page_token=asked.name_to_token(page.end),
             cursor=str(page.cursor),
         )
 
@@ -61,7 +60,12 @@ class QueueServicer(stubs.QueueServiceServicer):
             return messages.WatchQueuesResponse(cursor=cursor, type=type_, queue=queue)
 
         return stream(
-            self._hub, queues.KIND, request.cursor, context, wanted=wanted, respond=respond
+            self._hub,
+            queues.KIND,
+            request.cursor,
+            context.is_active,
+            wanted=wanted,
+            respond=respond,
         )
 
     def UpdateQueue(
@@ -71,9 +75,7 @@ class QueueServicer(stubs.QueueServiceServicer):
         expected = (
             request.expected_generation if request.HasField("expected_generation") else None
         )
-        changed = self._calls.update(
-            queue, convert.asking(request), expected_generation=expected
-        )
+        changed = self._calls.update(queue, asked.asking(request), expected_generation=expected)
         return messages.UpdateQueueResponse(
             queue=_message(changed.queue), warnings=changed.warnings
         )
@@ -81,20 +83,18 @@ class QueueServicer(stubs.QueueServiceServicer):
     def DeleteQueue(
         self, request: messages.DeleteQueueRequest, context: grpc.ServicerContext
     ) -> messages.DeleteQueueResponse:
-        self._calls.delete(_name(request.name), convert.asking(request))
+        self._calls.delete(_name(request.name), asked.asking(request))
         return messages.DeleteQueueResponse()
 
     def CommandQueue(
         self, request: messages.CommandQueueRequest, context: grpc.ServicerContext
     ) -> messages.CommandQueueResponse:
-        queue = self._calls.command(
-            _name(request.name), request.action, convert.asking(request)
-        )
+        queue = self._calls.command(_name(request.name), request.action, asked.asking(request))
         return messages.CommandQueueResponse(queue=_message(queue))
 
 
 def _name(name: str) -> str:
-    return convert.key("", name).name
+    return asked.key("", name).name
 
 
 def _message(queue: Queue) -> queue_pb2.Queue:

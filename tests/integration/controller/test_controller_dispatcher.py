@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -18,9 +19,10 @@ from hekla.domain.errors import InvalidError, UnavailableError
 from hekla.lifecycle import repeating
 from hekla.store import events, jobs, work
 from hekla.store.database import Database
+from hekla.store.dispatcher import Dispatcher
 from hekla.store.nudge import SELDOM_SECONDS, Nudge
 from hekla.store.work import Claim
-from services.controller.dispatcher import Dispatcher
+from services.controller.passes import tell_owner
 from tests.support.controller_scene import LEASE, Driver
 from tests.support.store import add_job, due, value
 from tests.support.waiting import wait_until
@@ -39,7 +41,14 @@ def make_hearing(
     nudge = Nudge(database.url)
     database.on_change(nudge.poke)
     dispatcher = Dispatcher(
-        database, nudge, look, workers=workers, max_requeues=requeues, lease=LEASE
+        database,
+        nudge,
+        look,
+        kinds=[jobs.KIND],
+        workers=workers,
+        max_requeues=requeues,
+        lease=LEASE,
+        tell=partial(tell_owner, failures=requeues),
     )
     return dispatcher, nudge
 

@@ -13,10 +13,10 @@ from sqlalchemy import text
 
 from hekla.domain.names import Key
 from hekla.domain.phases import JobAction, JobPhase
+from hekla.rpc.admission import Admission
 from hekla.store import jobs
 from hekla.store.database import Database
 from hekla.v1 import job_pb2, job_service_pb2 as messages
-from services.controller.clients import Admission
 from services.controller.job_calls import JobCalls
 from tests.support.controller_scene import SOON, Driver, Scene, message, refused, unschedulable
 from tests.support.factories import make_job as make_admitted

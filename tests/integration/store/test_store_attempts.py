@@ -16,7 +16,8 @@ from hekla.domain.errors import ConflictError
 from hekla.store import attempts, observations
 from hekla.store.attempts import Counts
 from hekla.store.database import Database, now
-from hekla.store.jobs import Place, StoredJob
+from hekla.store.jobs import StoredJob
+from hekla.store.objects import Place
 from tests.support.store import (
     MINUTE,
     add_job,

@@ -18,7 +18,8 @@ from hekla.domain.trigger import Command, Trigger, TriggerState
 from hekla.store import events, feed, history, jobs, triggers
 from hekla.store.database import Database
 from hekla.store.events import NORMAL, WARNING, Event
-from hekla.store.jobs import Place, StoredJob
+from hekla.store.jobs import StoredJob
+from hekla.store.objects import Place
 from tests.support.store import (
     add_group,
     add_job,

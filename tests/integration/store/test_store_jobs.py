@@ -18,8 +18,8 @@ from hekla.domain.phases import JobAction, JobPhase
 from hekla.domain.trigger import Command
 from hekla.store import feed, history, jobs, work
 from hekla.store.database import Database
-from hekla.store.jobs import Place, StoredJob
-from hekla.store.objects import to_json
+from hekla.store.jobs import StoredJob
+from hekla.store.objects import Place, to_json
 from tests.support.objects import make_job, make_task, models
 from tests.support.store import (
     add_job,

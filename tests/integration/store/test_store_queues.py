@@ -16,7 +16,7 @@ from hekla.domain.names import Key
 from hekla.domain.phases import PodGroupPhase, QueueState
 from hekla.store import feed, history, pod_groups, queues
 from hekla.store.database import Database
-from hekla.store.jobs import Place
+from hekla.store.objects import Place
 from tests.support.objects import make_queue
 from tests.support.store import add_group, add_job, due, forget_work, value
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-import grpc
-
 from hekla.store.hub import Hub, Item
 
 Response = TypeVar("Response")
@@ -16,17 +14,18 @@ def stream(
     hub: Hub,
     kind: str,
     cursor: str,
-    context: grpc.ServicerContext,
+    going: Callable[[], bool],
     *,
     wanted: Callable[[Item], bool],
     respond: Callable[[str, str, Item | None], Response],
 ) -> Iterator[Response]:
     """``respond(cursor, type, item)`` for each item that is ``wanted``, and bookmarks.
 
-    A bookmark also stands for items that were left out, so that the cursor moves on.
+    A bookmark also stands for items that were left out, so that the cursor moves on. It ends
+    when ``going`` says so.
     """
     skipped: str | None = None
-    for position, item in hub.watch(kind, cursor, going=context.is_active):
+    for position, item in hub.watch(kind, cursor, going=going):
         if item is None:
             skipped = None
             yield respond(str(position), "BOOKMARK", None)

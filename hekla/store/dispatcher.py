@@ -1,30 +1,36 @@
-"""Claims due jobs and has them looked at, as many at once as there are workers."""
+"""Claims due objects and has them looked at, as many at once as there are workers."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final
-from uuid import UUID
 
 from hekla.domain.errors import DomainError, NotFoundError
-from hekla.store import events, jobs, work
-from hekla.store.database import Database
-from hekla.store.events import Event
+from hekla.store import work
+from hekla.store.database import Database, Session
 from hekla.store.nudge import Nudge
 from hekla.store.work import Claim
-from services.controller.passes import LONGEST_BACKOFF, LONGEST_RETRY, backoff
 
 log = logging.getLogger(__name__)
 
+FIRST_BACKOFF: Final = timedelta(milliseconds=500)
+LONGEST_BACKOFF: Final = timedelta(seconds=60)
+LONGEST_RETRY: Final = timedelta(seconds=10)
+"""An act that was refused is tried again after so long at the latest."""
 POLL_SECONDS: Final = 0.1
 SOONEST_SECONDS: Final = 0.005
 AHEAD: Final = 4
 """Claims taken for each worker: waiting ones cost no round trip, but must not wait long."""
+
+
+def backoff(failures: int, longest: timedelta) -> timedelta:
+    """How long to wait after so many failures before: doubling, with a bound."""
+    return min(FIRST_BACKOFF * (1 << min(failures, 20)), longest)
 
 
 class Dispatcher:
@@ -36,13 +42,29 @@ class Dispatcher:
         nudge: Nudge,
         look: Callable[[Claim], object],
         *,
+        kinds: Collection[str],
         workers: int,
         max_requeues: int,
         lease: timedelta,
+        tell: Callable[[Session, Claim], None],
     ) -> None:
+        """Take the rules.
+
+        Args:
+            database: where the work is.
+            nudge: hints that there is some.
+            look: makes a pass and gives the claim back, or raises.
+            kinds: of the objects that are looked at.
+            workers: how many are looked at at once.
+            max_requeues: after so many failures in a row somebody is told.
+            lease: how long a claim lasts.
+            tell: tells the object's owner of that; it may find the object gone.
+        """
         self._database = database
         self._nudge = nudge
         self._look = look
+        self._kinds = list(kinds)
+        self._tell = tell
         self._room = workers * AHEAD
         self._max_requeues = max_requeues
         self._lease = lease
@@ -62,8 +84,8 @@ class Dispatcher:
         if room <= 0 or self._stopping:
             return True
         heard = self._nudge.count
-        claiming = work.claiming([jobs.KIND], limit=room, lease=self._lease)
-        next_due = work.next_due([jobs.KIND])
+        claiming = work.claiming(self._kinds, limit=room, lease=self._lease)
+        next_due = work.next_due(self._kinds)
         self._database.ask(claiming, next_due)
         claims = claiming.answer
         for claim in claims:
@@ -95,10 +117,12 @@ class Dispatcher:
             else:
                 self._look(claim)
         except DomainError as error:
-            log.warning("pass put off", extra={"job": claim.uid, "error": str(error)})
+            log.warning("pass put off", extra={claim.kind: claim.uid, "error": str(error)})
             self._put_off(claim, LONGEST_RETRY)
         except Exception:
-            log.exception("pass failed", extra={"job": claim.uid, "failures": claim.failures})
+            log.exception(
+                "pass failed", extra={claim.kind: claim.uid, "failures": claim.failures}
+            )
             self._put_off(claim, LONGEST_BACKOFF)
         finally:
             with self._changed:
@@ -106,26 +130,20 @@ class Dispatcher:
                 self._changed.notify_all()
 
     def _give_back(self, claim: Claim) -> None:
-        """Leave a job that was not looked at to others, at once."""
+        """Leave an object that was not looked at to others, at once."""
         with self._database.transaction() as session:
             work.wake(session, claim.kind, claim.uid)
             work.release(session, claim)
 
     def _put_off(self, claim: Claim, longest: timedelta) -> None:
-        """Back off from a job that cannot be looked at; after many times, tell its owner."""
+        """Back off from what cannot be looked at; after many times, tell its owner."""
         try:
             with self._database.transaction() as session:
                 work.fail(session, claim, backoff=backoff(claim.failures, longest))
                 if claim.failures + 1 >= self._max_requeues:
-                    jobs.get_by_uid(session, UUID(claim.uid))
-                    message = (
-                        f"the controller failed {self._max_requeues} times in a row to look at"
-                        " this job; it goes on trying, see its log"
-                    )
-                    said = Event(events.WARNING, "ControllerError", message)
-                    events.add(session, UUID(claim.uid), [said])
+                    self._tell(session, claim)
         except NotFoundError:
             return
         except Exception:
-            # Postgres is away: the claim runs out by itself and the job is due again.
-            log.warning("claim left to expire", extra={"job": claim.uid}, exc_info=True)
+            # Postgres is away: the claim runs out by itself and the object is due again.
+            log.warning("claim left to expire", extra={claim.kind: claim.uid}, exc_info=True)

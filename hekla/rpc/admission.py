@@ -1,0 +1,115 @@
+"""What services ask the webhook before anything is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from google.protobuf.message import Message
+
+from hekla.api.convert import to_message, to_model
+from hekla.api.fields import Model
+from hekla.api.job import Job
+from hekla.api.job_flow import JobFlow
+from hekla.api.job_template import JobTemplate
+from hekla.api.queue import Queue
+from hekla.domain.errors import InvalidError, PreconditionError, Violation
+from hekla.rpc.channel import connect, patiently
+from hekla.rpc.errors import translated
+from hekla.v1 import (
+    admission_service_pb2 as messages,
+    admission_service_pb2_grpc as stubs,
+    job_flow_pb2,
+    job_pb2,
+    job_template_pb2,
+    queue_pb2,
+)
+
+REVIEW_TIMEOUT_SECONDS: Final = 10.0
+PATIENCE_SECONDS: Final = 1.0
+"""For so long a webhook that is being started again is tried."""
+CREATE: Final = "CREATE"
+UPDATE: Final = "UPDATE"
+DELETE: Final = "DELETE"
+
+Kind = TypeVar("Kind", bound=Model)
+
+_KINDS: Final[Mapping[type[Model], tuple[str, type[Message]]]] = {
+    Job: ("job", job_pb2.Job),
+    Queue: ("queue", queue_pb2.Queue),
+    JobFlow: ("job_flow", job_flow_pb2.JobFlow),
+    JobTemplate: ("job_template", job_template_pb2.JobTemplate),
+}
+"""The field of a request that an object is in, and its message there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted(Generic[Kind]):
+    """An object with its defaults, and what the user should be told."""
+
+    object: Kind
+    warnings: Sequence[str]
+
+
+class Admission:
+    """The webhook's word on objects. Each method has one reviewed.
+
+    Raises:
+        InvalidError: it is refused; all violations are in it.
+        PreconditionError: it is refused for now; its queue is closed, for example.
+        UnavailableError: the webhook does not answer.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._channel = connect(address)
+        self._stub = stubs.AdmissionServiceStub(self._channel)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._channel.close()
+
+    def job(self, operation: str, job: Job, old: Job | None = None) -> Admitted[Job]:
+        """Have a job reviewed."""
+        return self._reviewed(operation, job, old)
+
+    def queue(self, operation: str, queue: Queue, old: Queue | None = None) -> Admitted[Queue]:
+        """Have a queue reviewed."""
+        return self._reviewed(operation, queue, old)
+
+    def job_flow(
+        self, operation: str, flow: JobFlow, old: JobFlow | None = None
+    ) -> Admitted[JobFlow]:
+        """Have a flow reviewed."""
+        return self._reviewed(operation, flow, old)
+
+    def job_template(
+        self, operation: str, template: JobTemplate, old: JobTemplate | None = None
+    ) -> Admitted[JobTemplate]:
+        """Have a template reviewed."""
+        return self._reviewed(operation, template, old)
+
+    def _reviewed(self, operation: str, new: Kind, old: Kind | None) -> Admitted[Kind]:
+        field, message = _KINDS[type(new)]
+        objects: dict[str, Any] = {field: to_message(new, message)}
+        if old is not None:
+            objects[f"old_{field}"] = to_message(old, message)
+        response = self._review(messages.AdmissionRequest(operation=operation, **objects))
+        return Admitted(to_model(getattr(response, field), type(new)), list(response.warnings))
+
+    def _review(self, request: messages.AdmissionRequest) -> messages.AdmissionResponse:
+        def call() -> messages.ReviewResponse:
+            with translated("the webhook"):
+                return self._stub.Review(
+                    messages.ReviewRequest(requests=[request]), timeout=REVIEW_TIMEOUT_SECONDS
+                )
+
+        response = patiently(call, patience=PATIENCE_SECONDS).responses[0]
+        if not response.allowed:
+            violations = [
+                Violation(one.path, one.message, one.passing) for one in response.violations
+            ]
+            if violations and all(one.passing for one in violations):
+                raise PreconditionError("; ".join(str(one) for one in violations))
+            raise InvalidError.of(violations)
+        return response
