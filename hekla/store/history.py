@@ -27,7 +27,7 @@ from hekla.store.schema import (
     TriggerRow,
 )
 
-TABLES: Final = ("job_history", "attempt_history")
+TABLES: Final = ("job_history", "attempt_history", "job_flow_history")
 _SHORT_WAITS: Final = "set local lock_timeout = '500ms'"
 """Removals and reads wait behind who waits for these locks."""
 

@@ -1,4 +1,6 @@
-"""The tables. Every rule that one row can break is a constraint here.
+"""The tables; those of flows are in ``flow_schema``.
+
+Every rule that one row can break is a constraint here.
 
 Who writes what is in ``docs/architecture.md``; the mechanisms behind ``change``, ``work`` and
 ``lease`` are told in ``feed.py``, ``work.py`` and ``leases.py``.
@@ -7,17 +9,15 @@ Who writes what is in ``docs/architecture.md``; the mechanisms behind ``change``
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
-    DateTime,
     ForeignKeyConstraint,
     Identity,
     Index,
-    MetaData,
     PrimaryKeyConstraint,
     Sequence as SequenceRow,
     SmallInteger,
@@ -26,54 +26,17 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.dialects.postgresql.base import ischema_names
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-from sqlalchemy.types import UserDefinedType
+from sqlalchemy.orm import Mapped, mapped_column
 
 from hekla.domain.phases import FINISHED, JobPhase, PodGroupPhase, QueueState
-
-NAMING: Final = {
-    "ix": "%(table_name)s_%(column_0_name)s_idx",
-    "uq": "%(table_name)s_%(column_0_name)s_key",
-    "ck": "%(table_name)s_%(constraint_name)s_check",
-    "fk": "%(table_name)s_%(column_0_name)s_fkey",
-    "pk": "%(table_name)s_pkey",
-}
-
-JsonObject = dict[str, Any]
-
-
-class Xid8(UserDefinedType[int]):
-    """Postgres' 64-bit transaction id, which never wraps."""
-
-    cache_ok = True
-
-    def get_col_spec(self, **_: Any) -> str:
-        """Name the type in DDL."""
-        return "xid8"
-
-
-# So that reflection, which compares the migrated schema with this one, knows the type too.
-ischema_names["xid8"] = Xid8
-
-
-class Base(DeclarativeBase):
-    """Parent of every row class."""
-
-    metadata = MetaData(naming_convention=NAMING)
-    type_annotation_map: ClassVar[dict[Any, Any]] = {
-        datetime: DateTime(timezone=True),
-        JsonObject: JSONB(none_as_null=True),
-    }
-
-
-def _listed(column: str, values: type[JobPhase | PodGroupPhase | QueueState]) -> str:
-    names = ", ".join(f"'{value}'" for value in values)
-    return f"{column} in ({names})"
-
-
-_EMPTY_OBJECT: Final = text("'{}'::jsonb")
-_NOW: Final = func.clock_timestamp()
+from hekla.store.tables import (
+    EMPTY_OBJECT,
+    NOW,
+    Base,
+    JsonObject,
+    Xid8,
+    listed,
+)
 
 
 class JobRow(Base):
@@ -82,7 +45,7 @@ class JobRow(Base):
     __tablename__ = "job"
     __table_args__ = (
         UniqueConstraint("namespace", "name"),
-        CheckConstraint(_listed("phase", JobPhase), name="phase"),
+        CheckConstraint(listed("phase", JobPhase), name="phase"),
         CheckConstraint("origin in ('rpc', 'kube')", name="origin"),
         CheckConstraint(
             "(finished_at is not null) = (phase in ("
@@ -101,18 +64,18 @@ class JobRow(Base):
     version: Mapped[int] = mapped_column(BigInteger, server_default="1")
     origin: Mapped[str] = mapped_column(server_default="rpc")
     cr_uid: Mapped[UUID | None]
-    labels: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
-    annotations: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    labels: Mapped[JsonObject] = mapped_column(server_default=EMPTY_OBJECT)
+    annotations: Mapped[JsonObject] = mapped_column(server_default=EMPTY_OBJECT)
     owner: Mapped[JsonObject | None]
     spec: Mapped[JsonObject]
-    status: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
-    counters: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    status: Mapped[JsonObject] = mapped_column(server_default=EMPTY_OBJECT)
+    counters: Mapped[JsonObject] = mapped_column(server_default=EMPTY_OBJECT)
     """What the controller counts and the API does not show: evictions, resumes, …"""
     wait: Mapped[JsonObject | None]
     """What the last act was refused, as reason and message; empty when nothing was."""
     queue: Mapped[str]
     phase: Mapped[str] = mapped_column(server_default=JobPhase.PENDING.value)
-    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     deleting_at: Mapped[datetime | None]
@@ -179,11 +142,11 @@ class AttemptRow(Base):
     ready: Mapped[bool] = mapped_column(server_default=text("false"))
     terminating: Mapped[bool] = mapped_column(server_default=text("false"))
     restarts: Mapped[int] = mapped_column(server_default="0")
-    exit_codes: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    exit_codes: Mapped[JsonObject] = mapped_column(server_default=EMPTY_OBJECT)
     reason: Mapped[str] = mapped_column(server_default="")
     node: Mapped[str] = mapped_column(server_default="")
     resource_version: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     outcome: Mapped[str | None]
@@ -235,7 +198,7 @@ class CommandRow(Base):
     index: Mapped[int | None]
     reason: Mapped[str] = mapped_column(server_default="")
     message: Mapped[str] = mapped_column(server_default="")
-    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)
 
 
 class JobEventRow(Base):
@@ -249,7 +212,7 @@ class JobEventRow(Base):
 
     id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
     job_uid: Mapped[UUID] = mapped_column(index=True)
-    at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    at: Mapped[datetime] = mapped_column(server_default=NOW)
     type: Mapped[str]
     reason: Mapped[str]
     message: Mapped[str]
@@ -261,7 +224,7 @@ class PodGroupRow(Base):
     __tablename__ = "pod_group"
     __table_args__ = (
         UniqueConstraint("namespace", "name"),
-        CheckConstraint(_listed("phase", PodGroupPhase), name="phase"),
+        CheckConstraint(listed("phase", PodGroupPhase), name="phase"),
         ForeignKeyConstraint(["job_uid"], ["job.uid"]),
         Index("pod_group_queue_idx", "queue"),
         Index("pod_group_created_at_idx", "created_at", "uid"),
@@ -275,15 +238,15 @@ class PodGroupRow(Base):
     version: Mapped[int] = mapped_column(BigInteger, server_default="1")
     origin: Mapped[str] = mapped_column(server_default="rpc")
     cr_uid: Mapped[UUID | None]
-    labels: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
-    annotations: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    labels: Mapped[JsonObject] = mapped_column(server_default=EMPTY_OBJECT)
+    annotations: Mapped[JsonObject] = mapped_column(server_default=EMPTY_OBJECT)
     spec: Mapped[JsonObject]
     queue: Mapped[str]
     phase: Mapped[str] = mapped_column(server_default=PodGroupPhase.PENDING.value)
-    scheduling: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    scheduling: Mapped[JsonObject] = mapped_column(server_default=EMPTY_OBJECT)
     scheduling_version: Mapped[int] = mapped_column(BigInteger, server_default="0")
     """Lease epoch of the scheduler that wrote ``scheduling``; an older one is refused."""
-    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)
     """When its job came, so that a restart keeps the place in line."""
 
 
@@ -291,7 +254,7 @@ class QueueRow(Base):
     """A queue. Its counts are an aggregate of pod groups, never written here."""
 
     __tablename__ = "queue"
-    __table_args__ = (CheckConstraint(_listed("state", QueueState), name="state"),)
+    __table_args__ = (CheckConstraint(listed("state", QueueState), name="state"),)
 
     uid: Mapped[UUID] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(unique=True)
@@ -299,12 +262,12 @@ class QueueRow(Base):
     version: Mapped[int] = mapped_column(BigInteger, server_default="1")
     origin: Mapped[str] = mapped_column(server_default="rpc")
     cr_uid: Mapped[UUID | None]
-    labels: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
-    annotations: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    labels: Mapped[JsonObject] = mapped_column(server_default=EMPTY_OBJECT)
+    annotations: Mapped[JsonObject] = mapped_column(server_default=EMPTY_OBJECT)
     spec: Mapped[JsonObject]
     parent: Mapped[str] = mapped_column(server_default="")
     state: Mapped[str] = mapped_column(server_default=QueueState.OPEN.value)
-    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)
 
 
 class JobHistoryRow(Base):
@@ -441,7 +404,7 @@ class RequestRow(Base):
     """Uids of the objects the answer is rebuilt from."""
     warnings: Mapped[Any] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
     incarnation: Mapped[UUID]
-    created_at: Mapped[datetime] = mapped_column(server_default=_NOW, index=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW, index=True)
 
 
 class BindRow(Base):
@@ -455,8 +418,8 @@ class BindRow(Base):
     pod_name: Mapped[str]
     group_uid: Mapped[str]
     node: Mapped[str]
-    request: Mapped[JsonObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    request: Mapped[JsonObject] = mapped_column(server_default=EMPTY_OBJECT)
     epoch: Mapped[int] = mapped_column(BigInteger)
     state: Mapped[str] = mapped_column(server_default="open")
     """``open`` until Kubernetes answered; then ``bound`` or ``failed``."""
-    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)

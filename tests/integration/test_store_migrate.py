@@ -8,14 +8,17 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 
 from hekla.domain.errors import PreconditionError, UnavailableError
-from hekla.store import migrate
+from hekla.store import flow_schema, migrate, schema
 from hekla.store.database import Database
-from hekla.store.schema import Base
+from hekla.store.tables import Base
 from tests.support.postgres import Server
 
+TABLES = (flow_schema, schema)
+"""Modules whose import declares them."""
 BY_HAND = {"change_0", "change_1", "change_2", "change_3"} | {
     "job_history_default",
     "attempt_history_default",
+    "job_flow_history_default",
 }
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from alembic import context
 from sqlalchemy import Connection, text
 
-from hekla.store.schema import Base
+from hekla.store import flow_schema, schema  # noqa: F401 - the tables
+from hekla.store.tables import Base
 
 connection: Connection = context.config.attributes["connection"]
 connection.execute(text("set local lock_timeout = '5s'"))

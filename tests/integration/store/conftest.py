@@ -14,6 +14,7 @@ from tests.support.postgres import Server
 
 FILLED = [
     *("attempt", "trigger", "command", "job_event", "pod_group", "job", "queue"),
+    *("flow_step", "job_flow", "job_template", "job_flow_history"),
     *("job_history", "attempt_history", "work", "change", "lease", "request", "bind"),
 ]
 """Every table but the store's own row; who is referred to comes last."""

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-from hekla.store.schema import Xid8
+from hekla.store.tables import Xid8
 
 revision = "0001"
 down_revision = None
@@ -462,8 +462,132 @@ def upgrade() -> None:
             "job_uid", "version", "scope", "event", name=op.f("trigger_pkey")
         ),
     )
+    op.create_table(
+        "job_flow",
+        sa.Column("uid", sa.Uuid(), nullable=False),
+        sa.Column("namespace", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("generation", sa.Integer(), server_default="1", nullable=False),
+        sa.Column("version", sa.BigInteger(), server_default="1", nullable=False),
+        sa.Column("origin", sa.String(), server_default="rpc", nullable=False),
+        sa.Column("cr_uid", sa.Uuid(), nullable=True),
+        sa.Column(
+            "labels",
+            postgresql.JSONB(astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column(
+            "annotations",
+            postgresql.JSONB(astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("spec", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
+        sa.Column(
+            "status",
+            postgresql.JSONB(astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("phase", sa.String(), server_default="Pending", nullable=False),
+        sa.Column(
+            "created_at",
+            sa.DateTime(timezone=True),
+            server_default=sa.text("clock_timestamp()"),
+            nullable=False,
+        ),
+        sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("deleting_at", sa.DateTime(timezone=True), nullable=True),
+        sa.CheckConstraint("origin in ('rpc', 'kube')", name=op.f("job_flow_origin_check")),
+        sa.CheckConstraint(
+            "phase in ('Pending', 'Running', 'Succeed', 'Failed', 'Terminating')",
+            name=op.f("job_flow_phase_check"),
+        ),
+        sa.CheckConstraint(
+            "phase not in ('Succeed', 'Failed') or finished_at is not null",
+            name=op.f("job_flow_finished_at_check"),
+        ),
+        sa.PrimaryKeyConstraint("uid", name=op.f("job_flow_pkey")),
+        sa.UniqueConstraint("namespace", "name", name=op.f("job_flow_namespace_key")),
+    )
+    op.create_index("job_flow_created_at_idx", "job_flow", ["created_at", "uid"], unique=False)
+    op.create_table(
+        "flow_step",
+        sa.Column("flow_uid", sa.Uuid(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("attempt", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("job", postgresql.JSONB(astext_type=sa.Text()), nullable=True),
+        sa.Column("job_uid", sa.Uuid(), nullable=True),
+        sa.Column("job_version", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("seen", postgresql.JSONB(astext_type=sa.Text()), nullable=True),
+        sa.Column("refused", postgresql.JSONB(astext_type=sa.Text()), nullable=True),
+        sa.Column("gone_at", sa.DateTime(timezone=True), nullable=True),
+        sa.CheckConstraint("attempt >= 0", name=op.f("flow_step_attempt_check")),
+        sa.CheckConstraint(
+            "gone_at is null or job_uid is not null", name=op.f("flow_step_gone_at_check")
+        ),
+        sa.ForeignKeyConstraint(
+            ["flow_uid"], ["job_flow.uid"], name=op.f("flow_step_flow_uid_fkey")
+        ),
+        sa.PrimaryKeyConstraint("flow_uid", "name", name=op.f("flow_step_pkey")),
+    )
+    op.create_index("flow_step_name_idx", "flow_step", ["name"], unique=False)
+    op.create_table(
+        "job_template",
+        sa.Column("uid", sa.Uuid(), nullable=False),
+        sa.Column("namespace", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("generation", sa.Integer(), server_default="1", nullable=False),
+        sa.Column("version", sa.BigInteger(), server_default="1", nullable=False),
+        sa.Column("origin", sa.String(), server_default="rpc", nullable=False),
+        sa.Column("cr_uid", sa.Uuid(), nullable=True),
+        sa.Column(
+            "labels",
+            postgresql.JSONB(astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column(
+            "annotations",
+            postgresql.JSONB(astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("spec", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
+        sa.Column(
+            "status",
+            postgresql.JSONB(astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column(
+            "created_at",
+            sa.DateTime(timezone=True),
+            server_default=sa.text("clock_timestamp()"),
+            nullable=False,
+        ),
+        sa.CheckConstraint("origin in ('rpc', 'kube')", name=op.f("job_template_origin_check")),
+        sa.PrimaryKeyConstraint("uid", name=op.f("job_template_pkey")),
+        sa.UniqueConstraint("namespace", "name", name=op.f("job_template_namespace_key")),
+    )
+    op.create_index(
+        "job_template_created_at_idx", "job_template", ["created_at", "uid"], unique=False
+    )
+    op.create_table(
+        "job_flow_history",
+        sa.Column("removed_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("uid", sa.Uuid(), nullable=False),
+        sa.Column("namespace", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("object", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
+        sa.PrimaryKeyConstraint("removed_at", "uid", name=op.f("job_flow_history_pkey")),
+        postgresql_partition_by="RANGE (removed_at)",
+    )
+    op.create_index("job_flow_history_uid_idx", "job_flow_history", ["uid"], unique=False)
     for slot in range(4):
         op.execute(f"create table change_{slot} partition of change for values in ({slot})")
-    for table in ("job_history", "attempt_history"):
+    for table in ("job_history", "attempt_history", "job_flow_history"):
         op.execute(f"create table {table}_default partition of {table} default")
     op.execute("insert into store default values")
