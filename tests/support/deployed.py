@@ -1,0 +1,180 @@
+"""Containers of ``deploy/`` run as processes, and asked as a kubelet would."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.support.deploy import Container, Probe
+from tests.support.image import Image
+from tests.support.waiting import wait_until
+
+LOOPBACK: Final = "127.0.0.1"
+GRACE_SECONDS: Final = 30.0
+"""What Kubernetes leaves a container after SIGTERM."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """A container that was started."""
+
+    container: Container
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def answers(self, probe: Probe) -> bool:
+        """Whether a probe succeeds, as a kubelet counts it: from 200 to 399, and in time."""
+        url = f"http://{LOOPBACK}:{probe.port}{probe.path}"
+        try:
+            with urllib.request.urlopen(url, timeout=probe.timeout) as answer:
+                return 200 <= answer.status < 400
+        except (OSError, urllib.error.HTTPError):
+            return False
+
+    def wait_for(self, kind: str, *, within: float | None = None) -> None:
+        """Wait until a probe succeeds: by default for as long as a kubelet bears with it."""
+        probe = self.container.probes[kind]
+
+        def found() -> bool:
+            assert self.process.poll() is None, f"it ended: {self.tail()}"
+            return self.answers(probe)
+
+        timeout = probe.period * probe.failures if within is None else within
+        wait_until(
+            found, timeout=timeout, what=f"{self.container.name}'s {kind}: {self.tail()}"
+        )
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric's values."""
+        url = f"http://{LOOPBACK}:{self.container.probes['readiness'].port}/metrics"
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(f"{name}{{"))
+
+    def tail(self) -> str:
+        """The end of its log."""
+        return self.log.read_text(errors="replace")[-2_000:]
+
+
+class Node:
+    """Where containers run: one machine, on which every host name is this one."""
+
+    def __init__(
+        self, image: Image, folder: Path, hosts: Iterable[str], kubeconfig: Path
+    ) -> None:
+        self._image = image
+        self._folder = folder
+        self._kubeconfig = kubeconfig
+        self._words = dict.fromkeys(hosts, LOOPBACK)
+        self.started: list[Started] = []
+
+    def port(self, described: int) -> int:
+        """Where a port of the manifests is: there, unless somebody else sits on it."""
+        return int(self._words.get(str(described), described))
+
+    def prepare(self, containers: Iterable[Container]) -> None:
+        """Find other ports for those that are taken."""
+        for port in {port for one in containers for port in one.ports}:
+            if not _free(port):
+                self._words[str(port)] = str(_any_port())
+
+    def start(self, container: Container, *, replica: int = 1) -> Started:
+        """Start a container; a replica after the first has ports of its own."""
+        words = dict(self._words)
+        if replica > 1:
+            words |= {str(port): str(_any_port()) for port in container.ports}
+        found = container.moved(words | self._mounted(container))
+        log = self._folder / f"{container.name}-{len(self.started)}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                found.command,
+                cwd=self._image.site,
+                # The one variable that is not described: it stands for the account's token.
+                env={"KUBECONFIG": str(self._kubeconfig)}
+                | dict(self._image.environ)
+                | dict(found.environ),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        started = Started(found, process, log)
+        self.started.append(started)
+        return started
+
+    def healthy(self, started: Started) -> bool:
+        """Whether its health check passes, run in its image."""
+        done = subprocess.run(
+            started.container.health,
+            cwd=self._image.site,
+            env=dict(self._image.environ),
+            capture_output=True,
+            check=False,
+        )
+        return done.returncode == 0
+
+    def _mounted(self, container: Container) -> Mapping[str, str]:
+        """What is mounted, and where it is here."""
+        places: dict[str, str] = {}
+        for inside, files in container.mounts.items():
+            place = self._folder / "mounts" / container.name / inside.strip("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(files, Path):
+                shutil.copyfile(files, place)
+            else:
+                place.mkdir(exist_ok=True)
+                for name, text in files.items():
+                    (place / name).write_text(text)
+            places[inside] = str(place)
+        return places
+
+
+@contextmanager
+def node(image: Image, folder: Path, hosts: Iterable[str], kubeconfig: Path) -> Iterator[Node]:
+    """A place for containers; what still runs at the end of the block is killed."""
+    folder.mkdir(parents=True)
+    found = Node(image, folder, hosts, kubeconfig)
+    try:
+        yield found
+    finally:
+        for started in found.started:
+            if started.process.poll() is None:
+                started.process.kill()
+            started.process.wait()
+
+
+def end_all(started: Iterable[Started]) -> Mapping[str, int]:
+    """Send SIGTERM to all at once; their exit codes, each within the grace period."""
+    running = list(started)
+    for one in running:
+        one.process.send_signal(signal.SIGTERM)
+    deadline = time.monotonic() + GRACE_SECONDS
+    return {
+        one.container.name: one.process.wait(max(0.0, deadline - time.monotonic()))
+        for one in running
+    }
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("0.0.0.0", port))
+        except OSError:
+            return False
+        return True
+
+
+def _any_port() -> int:
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        found: int = listener.getsockname()[1]
+        return found
