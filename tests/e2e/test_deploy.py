@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -258,7 +259,7 @@ def test_compose_runs_them_too_and_knows_when_they_are_healthy(
         assert migration.process.wait(60) == 0, migration.tail()
         started = {name: here.start(containers[name]) for name in SERVICES}
         for one in started.values():
-            wait_until(lambda one=one: here.healthy(one), timeout=60, what=one.tail())
+            wait_until(partial(here.healthy, one), timeout=60, what=str(one.log))
         with Client(addresses={"controller": f"127.0.0.1:{here.port(50052)}"}) as sdk:
             names = {one.metadata.name for one in sdk.jobs.list("default").items}
         assert "works" in names

@@ -11,6 +11,7 @@ from typing import NoReturn
 import pytest
 
 from hekla.domain.errors import UnavailableError
+from hekla.rpc import probe
 from hekla.rpc.http import Check, probes
 from hekla.rpc.listen import ListenError, split
 
@@ -84,3 +85,13 @@ def test_a_port_in_use_is_one_clear_line() -> None:
         pass
 
     assert str(raised.value) == f"cannot listen on {first.address}: address already in use"
+
+
+def test_a_health_check_passes_by_200_and_tells_why_not() -> None:
+    with probes("127.0.0.1:0", ready={"feed": lambda: "lags"}) as at:
+        assert probe.problem(f"http://{at.address}/healthz") is None
+        assert '"feed": "lags"' in (probe.problem(f"http://{at.address}/readyz") or "")
+    assert "refused" in (probe.problem(f"http://{at.address}/healthz") or "")
+    assert probe.problem("file:///etc/passwd") == (
+        "'file:///etc/passwd' is not http://host:port/path"
+    )

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -37,9 +36,10 @@ class Started:
         url = f"http://{LOOPBACK}:{probe.port}{probe.path}"
         try:
             with urllib.request.urlopen(url, timeout=probe.timeout) as answer:
-                return 200 <= answer.status < 400
-        except (OSError, urllib.error.HTTPError):
+                status: int = answer.status
+        except OSError:  # not reached, too late, or an error for an answer
             return False
+        return 200 <= status < 400
 
     def wait_for(self, kind: str, *, within: float | None = None) -> None:
         """Wait until a probe succeeds: by default for as long as a kubelet bears with it."""
@@ -99,10 +99,12 @@ class Node:
             process = subprocess.Popen(
                 found.command,
                 cwd=self._image.site,
-                # The one variable that is not described: it stands for the account's token.
-                env={"KUBECONFIG": str(self._kubeconfig)}
-                | dict(self._image.environ)
-                | dict(found.environ),
+                env={
+                    # The one variable that is not described: it stands for the account's token.
+                    "KUBECONFIG": str(self._kubeconfig),
+                    **self._image.environ,
+                    **found.environ,
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import check_lock, check_stubs
+from tools import check_lock, check_stubs, lock_part
 from tools.gate import Ran, Stage, report
 
 PYPROJECT = """
@@ -57,6 +57,48 @@ def test_a_lock_that_lacks_something_is_told_what(
     assert before in LOCK
 
     assert check_lock.problems(PYPROJECT, LOCK.replace(before, after)) == [problem]
+
+
+PARTS = """\
+alone==1 \\
+    --hash=sha256:00
+    # via hekla (pyproject.toml:dev)
+below==2 ; sys_platform == 'linux' \\
+    --hash=sha256:00
+    # via
+    #   ours
+    #   alone
+below==3 ; sys_platform != 'linux' \\
+    --hash=sha256:00
+    # via ours
+local==1 \\
+    --hash=sha256:00
+    # via hekla (pyproject.toml)
+of-local==1 \\
+    --hash=sha256:00
+    # via local
+ours==1 \\
+    --hash=sha256:00
+    # via hekla (pyproject.toml)
+"""
+
+
+def test_a_part_of_the_lock_has_what_is_needed_and_no_more() -> None:
+    found = lock_part.part(PARTS, {lock_part.PROJECT}, without={"local"})
+
+    names = [name for name, _, _ in lock_part.entries(found)]
+    assert names == ["below", "below", "ours"]
+    assert found.count("--hash=") == 3
+    assert "of-local" not in lock_part.part(PARTS, {"alone"})
+
+
+def test_what_runs_has_every_dependency_and_nothing_of_developers() -> None:
+    lock = Path(check_lock.ROOT, "requirements.lock").read_text()
+    run = lock_part.part(lock, {lock_part.PROJECT}, without=lock_part.LOCAL_ONLY)
+    names = {name for name, _, _ in lock_part.entries(run)}
+
+    assert {"grpcio", "psycopg", "psycopg-binary", "sqlalchemy", "kubernetes"} <= names
+    assert names.isdisjoint({"pytest", "mypy", "hatchling", *lock_part.LOCAL_ONLY})
 
 
 def test_a_stub_that_was_edited_forgotten_or_left_over_is_found(tmp_path: Path) -> None:
