@@ -16,6 +16,7 @@ from typing import Any
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from hekla.rpc.listen import cannot_listen, split
+from hekla.telemetry import metrics  # noqa: F401 - /metrics shows the whole table
 
 Check = Callable[[], str | None]
 """Answers why the process is not ready, or None."""

@@ -93,7 +93,7 @@ class Node:
         words = dict(self._words)
         if replica > 1:
             words |= {str(port): str(_any_port()) for port in container.ports}
-        found = container.moved(words | self._mounted(container))
+        found = container.moved({**words, **self._mounted(container)})
         log = self._folder / f"{container.name}-{len(self.started)}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
