@@ -60,7 +60,7 @@ lint: setup ## Check style, types, layers, protos, the lock and the drawn docs
 	@$(MAKE) $(QUIET) -j2 --keep-going --output-sync=target $(CHECKS)
 
 # Longest first, so that two cores end together.
-CHECKS := check-types check-layers check-style check-protos check-lock check-docs
+CHECKS := check-types check-layers check-style check-protos check-lock check-docs check-crds
 
 .PHONY: $(CHECKS)
 check-types:
@@ -78,6 +78,8 @@ check-lock:
 	@$(BIN)/python -m tools.check_lock
 check-docs:
 	@$(BIN)/python -m tools.docs --check
+check-crds:
+	@$(BIN)/python -m tools.crds --check
 
 # ---- what is generated ---------------------------------------------------------------------
 
@@ -85,6 +87,10 @@ check-docs:
 protos: setup ## Generate hekla/v1 from protos/
 	@$(BIN)/buf format -w
 	@$(BIN)/python -m tools.check_stubs --write
+
+.PHONY: crds
+crds: setup ## Generate deploy/crds from hekla.api
+	@$(BIN)/python -m tools.crds
 
 .PHONY: docs
 docs: setup ## Draw the pages of docs/ that come from code

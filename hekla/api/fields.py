@@ -143,12 +143,11 @@ QUANTITY: Final = Bound(
     check=_parsed_by(quantity.parse, "must be a quantity such as 500m or 4Gi")
 )
 ResourceList = Annotated[dict[str, str], BeforeValidator(_texts), Bound(each=QUANTITY)]
-Duration = Annotated[
-    str, Bound(check=_parsed_by(duration.parse, "must be a duration such as 10s or 1h30m"))
-]
-Timestamp = Annotated[
-    str,
-    Bound(
-        check=_parsed_by(timestamps.from_text, "must be a time such as 2026-01-02T03:04:05Z")
-    ),
-]
+DURATION: Final = Bound(
+    check=_parsed_by(duration.parse, "must be a duration such as 10s or 1h30m")
+)
+Duration = Annotated[str, DURATION]
+TIMESTAMP: Final = Bound(
+    check=_parsed_by(timestamps.from_text, "must be a time such as 2026-01-02T03:04:05Z")
+)
+Timestamp = Annotated[str, TIMESTAMP]

@@ -31,11 +31,13 @@ KNOWN_EVENTS: Final = (*JobEvent, "PodRunning", "OutOfSync", "CommandIssued")
 TOPOLOGY_POLICIES: Final = ("none", "best-effort", "restricted", "single-numa-node")
 
 
-def _mount_path_error(text: str) -> str | None:
+def mount_path_error(text: str) -> str | None:
+    """What keeps ``text`` from being a path that something is mounted at."""
     return "must not contain ':'" if ":" in text else None
 
 
-def _task_name_error(text: str) -> str | None:
+def task_name_error(text: str) -> str | None:
+    """What keeps ``text`` from being a task's name."""
     # An empty name is an absent one; admission gives the task another.
     return syntax.label_error(text) if text else None
 
@@ -44,7 +46,7 @@ class VolumeSpec(Model):
     """A volume mounted in every container of the job."""
 
     mount_path: Annotated[
-        str | None, Bound(required=True, min_length=1, check=_mount_path_error)
+        str | None, Bound(required=True, min_length=1, check=mount_path_error)
     ] = None
     volume_claim_name: Annotated[str | None, Bound(max_length=253)] = None
     volume_claim: Json | None = None
@@ -79,7 +81,7 @@ class PartitionPolicySpec(Model):
 class TaskSpec(Model):
     """One role of the job: so many pods of one template."""
 
-    name: Annotated[Name, Bound(max_length=63, check=_task_name_error)] = ""
+    name: Annotated[Name, Bound(max_length=63, check=task_name_error)] = ""
     replicas: Count = 0
     min_available: Annotated[Int32 | None, Bound(minimum=0)] = None
     template: Json | None = None

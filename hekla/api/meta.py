@@ -17,7 +17,8 @@ CONDITION_STATUSES: Final = ("True", "False", "Unknown")
 _REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
 
-def _reason_error(text: str) -> str | None:
+def reason_error(text: str) -> str | None:
+    """What keeps ``text`` from being a condition's reason."""
     if _REASON.fullmatch(text) is None:
         return "must be one word of letters, digits, '_', ',' and ':' that begins with a letter"
     return None
@@ -92,7 +93,7 @@ class Condition(Model):
     observed_generation: Annotated[Int32 | None, Bound(minimum=0)] = None
     last_transition_time: Annotated[Timestamp | None, Bound(required=True)] = None
     reason: Annotated[
-        str | None, Bound(required=True, min_length=1, max_length=1024, check=_reason_error)
+        str | None, Bound(required=True, min_length=1, max_length=1024, check=reason_error)
     ] = None
     message: Annotated[str | None, Bound(required=True, max_length=32768)] = None
 
