@@ -49,3 +49,9 @@ def database(_used: Database) -> Database:
             )
         )
     return _used
+
+
+@pytest.fixture
+def direct(postgres: Server, database: Database) -> str:
+    """Where ``database`` is past any pooling proxy: for what belongs to a session."""
+    return postgres.direct_url(str(database.engine.url.database))

@@ -137,19 +137,21 @@ def test_a_connection_that_breaks_in_a_transaction_is_unavailable(
 
 
 def test_a_connection_that_broke_while_nobody_used_it_is_replaced(
-    database: Database, small: Database
+    database: Database, direct: str
 ) -> None:
-    with small.transaction() as session:
+    used = Database(direct, pool_size=1)
+    with used.transaction() as session:
         put(session, "a")
         pid = value(session, "select pg_backend_pid()")
     with database.transaction() as other:
         other.execute(text("select pg_terminate_backend(:pid)"), {"pid": pid})
     wait_until_gone(database, pid)
 
-    with small.transaction() as session:
+    with used.transaction() as session:
         put(session, "b")
 
     assert names(database) == {"a", "b"}
+    used.close()
 
 
 def test_a_server_that_is_not_there_is_unavailable() -> None:

@@ -28,8 +28,8 @@ def wait_for_listeners(database: Database, count: int) -> None:
     wait_until(listening, what=f"{count} processes to listen")
 
 
-def test_a_hint_wakes_its_own_process_at_once(database: Database) -> None:
-    nudge = Nudge(database.url)  # not running: nothing is sent or heard
+def test_a_hint_wakes_its_own_process_at_once(direct: str) -> None:
+    nudge = Nudge(direct)  # not running: nothing is sent or heard
     seen = nudge.count
 
     threading.Timer(0, nudge.poke).start()
@@ -37,18 +37,18 @@ def test_a_hint_wakes_its_own_process_at_once(database: Database) -> None:
     assert nudge.wait(seen, timeout=5) == seen + 1
 
 
-def test_who_waits_without_a_hint_goes_on_in_time(database: Database) -> None:
-    nudge = Nudge(database.url)
+def test_who_waits_without_a_hint_goes_on_in_time(direct: str) -> None:
+    nudge = Nudge(direct)
     nudge.poke()
 
     assert nudge.wait(nudge.count, timeout=0.01) == nudge.count
     assert nudge.wait(nudge.count - 1, timeout=60) == nudge.count, "it came before"
 
 
-def test_a_change_is_hinted_to_other_processes(database: Database) -> None:
-    with Nudge(database.url).running() as here, Nudge(database.url).running() as there:
+def test_a_change_is_hinted_to_other_processes(database: Database, direct: str) -> None:
+    with Nudge(direct).running() as here, Nudge(direct).running() as there:
         wait_for_listeners(database, 2)
-        changing = Database(database.url)
+        changing = Database(direct)
         changing.on_change(here.poke)
         seen = there.count
 
@@ -60,8 +60,8 @@ def test_a_change_is_hinted_to_other_processes(database: Database) -> None:
         changing.close()
 
 
-def test_many_hints_at_once_are_sent_as_few(database: Database) -> None:
-    with Nudge(database.url).running() as here, Nudge(database.url).running() as there:
+def test_many_hints_at_once_are_sent_as_few(database: Database, direct: str) -> None:
+    with Nudge(direct).running() as here, Nudge(direct).running() as there:
         wait_for_listeners(database, 2)
         seen, before = there.count, time.monotonic()
         while time.monotonic() - before < 0.1:
@@ -73,8 +73,10 @@ def test_many_hints_at_once_are_sent_as_few(database: Database) -> None:
     assert heard <= seconds / LEAST_GAP_SECONDS + 2
 
 
-def test_hints_come_again_after_their_connections_broke(database: Database) -> None:
-    with Nudge(database.url).running() as here, Nudge(database.url).running() as there:
+def test_hints_come_again_after_their_connections_broke(
+    database: Database, direct: str
+) -> None:
+    with Nudge(direct).running() as here, Nudge(direct).running() as there:
         wait_for_listeners(database, 2)
         with database.transaction() as session:
             session.execute(
@@ -107,9 +109,10 @@ def test_where_nobody_can_listen_the_process_still_hints_itself() -> None:
     assert time.monotonic() - before < 4, "and it ends without waiting for a connection"
 
 
-def test_no_hint_is_sent_in_the_transaction_that_gives_the_reason(database: Database) -> None:
-    url = database.url.replace("+psycopg", "")
-    with psycopg.connect(url, autocommit=True) as listener:
+def test_no_hint_is_sent_in_the_transaction_that_gives_the_reason(
+    database: Database, direct: str
+) -> None:
+    with psycopg.connect(direct, autocommit=True) as listener:
         listener.execute("listen hekla_change")
         with database.transaction() as session:
             work.wake(session, "thing", "a")
