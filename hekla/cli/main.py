@@ -19,6 +19,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "stop": "stack",
     "start": "stack",
     "migrate": "migrate",
+    "doctor": "doctor",
+    "uninstall": "uninstall",
     "apply": "apply",
     "delete": "apply",
     "job": "job",

@@ -191,6 +191,15 @@ class KubeClient:
         request = Get(resource.path(namespace, name))
         return read_outcome(self._call(request, timeout))
 
+    def version(self, *, timeout: float = TIMEOUT) -> str:
+        """What the API server says it is: ``v1.35.0``.
+
+        Raises:
+            DomainError: it does not answer, or does not let us in.
+        """
+        found = read_outcome(self._call(Get("/version"), timeout)).found()
+        return str(found.get("gitVersion", "unknown"))
+
     def list(
         self,
         resource: Resource,

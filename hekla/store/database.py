@@ -35,7 +35,10 @@ __all__ = ["Database", "Session", "now"]
 STATEMENT_TIMEOUT: Final = "5s"
 IDLE_IN_TRANSACTION_TIMEOUT: Final = "10s"
 POOL_TIMEOUT_SECONDS: Final = 5.0
+APPLICATION: Final = "hekla"
+"""What our connections are called in ``pg_stat_activity``."""
 CONNECT: Final[Mapping[str, Any]] = {
+    "application_name": APPLICATION,
     "connect_timeout": 5,
     # Prepared statements do not survive a transaction-pooling proxy.
     "prepare_threshold": None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
@@ -90,6 +90,14 @@ def job(session: Session, *, uid: UUID | None = None, key: Key | None = None) ->
     if found is None:
         raise NotFoundError(f"job {uid or key} does not exist, nor is it remembered")
     return Job.model_validate(found)
+
+
+def known(session: Session, uids: Collection[UUID]) -> set[UUID]:
+    """Those of ``uids`` that are of jobs that exist, or existed and are remembered."""
+    wanted = list(uids)
+    present = session.scalars(select(JobRow.uid).where(JobRow.uid.in_(wanted)))
+    past = session.scalars(select(JobHistoryRow.uid).where(JobHistoryRow.uid.in_(wanted)))
+    return {*present, *past}
 
 
 def attempts(

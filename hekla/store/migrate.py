@@ -13,6 +13,7 @@ from sqlalchemy import Connection, text
 
 from hekla.domain.errors import PreconditionError
 from hekla.store.database import Database, domain_errors
+from hekla.store.schema import Base
 
 ONE_AT_A_TIME: Final = 4_711_001
 """Key of the advisory lock that migrations hold."""
@@ -53,6 +54,28 @@ def migrate(url: str) -> str:
 def head() -> str:
     """The revision this code knows."""
     return str(ScriptDirectory.from_config(_config()).get_current_head())
+
+
+def current(database: Database) -> str | None:
+    """The revision the database is at; None if it has none.
+
+    Raises:
+        UnavailableError: Postgres is away.
+    """
+    with domain_errors(), database.engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def purge(database: Database) -> None:
+    """Drop everything that migrations made, jobs and history included.
+
+    Raises:
+        UnavailableError: Postgres is away, or somebody uses the tables.
+    """
+    with domain_errors(), database.engine.begin() as connection:
+        connection.execute(text("set local lock_timeout = '3s'"))
+        Base.metadata.drop_all(connection)
+        connection.execute(text("drop table if exists alembic_version"))
 
 
 def check(database: Database) -> None:

@@ -1,6 +1,6 @@
 """``python -m services.controller``: put the parts together and run until told to stop.
 
-With the word ``plan`` it serves nothing and decides passes from JSON lines; see ``replay``.
+With a word of ``TOOLS`` it serves nothing and does something else.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -36,9 +36,10 @@ from hekla.v1 import (
     queue_service_pb2,
     queue_service_pb2_grpc,
 )
-from services.controller import replay
+from services.controller import replay, uninstall
 from services.controller.acting import Actor
 from services.controller.config import ControllerConfig
+from services.controller.doctor import report as doctor
 from services.controller.figures import Figures
 from services.controller.job_calls import JobCalls
 from services.controller.logs import PodLogs
@@ -192,8 +193,16 @@ def main(settings: ControllerConfig) -> None:
         termination.wait()
 
 
+TOOLS: Mapping[str, Callable[[Sequence[str]], None]] = {
+    "plan": replay.main,
+    "doctor": doctor.main,
+    "uninstall": uninstall.main,
+}
+
+
 if __name__ == "__main__":
-    if sys.argv[1:] == ["plan"]:
-        replay.main()
+    tool = TOOLS.get(sys.argv[1]) if len(sys.argv) > 1 else None
+    if tool is not None:
+        tool(sys.argv[2:])
     else:
         service.run("controller", ControllerConfig, main)

@@ -7,7 +7,7 @@ plan. So a pass that was written down can be made again elsewhere, without a dat
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -48,8 +48,11 @@ def replay(lines: Iterable[str]) -> Iterator[str]:
         yield PLAN.dump_json(plan(line.observed, line.now), by_alias=True).decode()
 
 
-def main() -> None:
+def main(argv: Sequence[str] = ()) -> None:
     """Read standard input, write standard output."""
+    if argv:
+        sys.stderr.write(f"hekla controller plan: takes no arguments, was given {argv[0]}\n")
+        raise SystemExit(1)
     try:
         for answer in replay(sys.stdin):
             sys.stdout.write(f"{answer}\n")
