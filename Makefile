@@ -55,6 +55,12 @@ bench: setup ## Print the speed of the scheduling core, beside the oracle's, and
 	@$(BIN)/python -m tests.benchmarks.bench_core
 	@$(BIN)/python -m tests.benchmarks.bench_kube
 
+LOAD_SCALE ?= 1
+LOAD ?=
+.PHONY: load
+load: setup ## Load a stack of its own by gRPC and check the invariants; LOAD_SCALE=0.1 for less
+	@$(BIN)/python -m tests.load --scale $(LOAD_SCALE) $(LOAD)
+
 .PHONY: lint
 lint: setup ## Check style, types, layers, protos, the lock and the drawn docs
 	@$(MAKE) $(QUIET) -j2 --keep-going --output-sync=target $(CHECKS)

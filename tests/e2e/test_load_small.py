@@ -1,0 +1,39 @@
+"""The load suite works: a fiftieth of its shapes, with every invariant checked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.load import report
+from tests.load.run import Plan, run
+from tests.load.shapes import SHAPES, nodes_for
+from tests.load.target import Target
+from tests.support.stack import running_stack
+
+SMALL = [shape.scaled(0.02) for shape in SHAPES[1:]]
+
+
+@pytest.mark.timeout(90)
+def test_a_fiftieth_of_the_load_runs_to_its_end_and_keeps_every_promise(tmp_path: Path) -> None:
+    nodes = nodes_for(max(shape.all_pods for shape in SMALL))
+    told: list[str] = []
+    with running_stack(tmp_path / "h", f"--nodes={nodes}", "--runtime=simulate") as stack:
+        target = Target(stack.home)
+        closed = run(target, Plan(SMALL[0], clients=4, seconds=0.2, timeout=30), told.append)
+        opened = run(
+            target, Plan(SMALL[2], clients=0, rate=20, seconds=0.2, timeout=30), told.append
+        )
+
+    for outcome in (closed, opened):
+        assert outcome.broken == []
+        assert outcome.good
+        assert {"pod bound", "running seen", "over seen"} <= set(outcome.percentiles)
+        assert {"controller", "scheduler", "postgres", "cluster"} <= set(outcome.usage)
+        assert outcome.usage["controller"]["cpu_seconds"] > 0
+    assert "answered" in told[0]
+    written = report.write([closed, opened], tmp_path / "out")
+    assert [it["shape"] for it in json.loads(written[0].read_text())] == ["10x20", "1x200"]
+    assert all(path.stat().st_size for path in written)

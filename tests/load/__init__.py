@@ -1,0 +1,1 @@
+"""The service-level load suite: ``python -m tests.load --help``."""
