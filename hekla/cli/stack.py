@@ -221,7 +221,7 @@ def _row(unit: local.Standing) -> Sequence[str]:
         "-" if unit.up is None else span(timedelta(seconds=unit.up)),
         str(unit.restarts),
         unit.address or "-",
-        unit.problem or "",
+        unit.problem or unit.note,
     )
 
 

@@ -1,11 +1,20 @@
-"""What a cluster's admission adds to a create: live namespaces, priorities of pods."""
+"""What a cluster's admission adds to a create: priorities, accounts, storage classes."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from hekla.local import errors
-from hekla.local.registry import NAMESPACES, PODS, PRIORITY_CLASSES, Kind, Object
+from hekla.local.registry import (
+    CLAIMS,
+    NAMESPACES,
+    PODS,
+    PRIORITY_CLASSES,
+    SERVICE_ACCOUNTS,
+    STORAGE_CLASSES,
+    Kind,
+    Object,
+)
 from hekla.local.storage import Storage
 
 SYSTEM_PRIORITIES: Final = {
@@ -13,6 +22,9 @@ SYSTEM_PRIORITIES: Final = {
     "system-node-critical": 2_000_001_000,
 }
 
+DEFAULT_ACCOUNT: Final = "default"
+DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+"""The annotation of the storage class that claims get unless they name another."""
 FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 KEPT_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
 
@@ -42,6 +54,9 @@ def admit(storage: Storage, kind: Kind, value: Object) -> None:
     """
     if kind is PODS:
         _set_priority(storage, value)
+        _set_account(storage, value)
+    elif kind is CLAIMS and "storageClassName" not in value["spec"]:
+        _set_class(storage, value)
     elif kind is PRIORITY_CLASSES and value.get("globalDefault"):
         _check_only_default(storage, value)
 
@@ -71,6 +86,30 @@ def _set_priority(storage: Storage, pod: Object) -> None:
     spec["priority"] = priority
     policy = found.get("preemptionPolicy") if found else None
     spec.setdefault("preemptionPolicy", policy or "PreemptLowerPriority")
+
+
+def _set_account(storage: Storage, pod: Object) -> None:
+    spec, metadata = pod["spec"], pod["metadata"]
+    name = spec.get("serviceAccountName") or spec.get("serviceAccount") or DEFAULT_ACCOUNT
+    namespace = metadata["namespace"]
+    if storage.latest(SERVICE_ACCOUNTS, namespace, name) is None:
+        why = (
+            f"error looking up service account {namespace}/{name}: "
+            f'serviceaccount "{name}" not found'
+        )
+        raise errors.forbidden(PODS, metadata["name"], why)
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
+
+
+def _set_class(storage: Storage, claim: Object) -> None:
+    """Give a claim that names no storage class the newest default one."""
+    found = [
+        (entry.object()["metadata"]["creationTimestamp"], entry.name)
+        for entry in storage.select(STORAGE_CLASSES)
+        if entry.object()["metadata"].get("annotations", {}).get(DEFAULT_CLASS) == "true"
+    ]
+    if found:
+        claim["spec"]["storageClassName"] = max(found)[1]
 
 
 def _default_class(storage: Storage) -> Object | None:

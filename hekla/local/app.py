@@ -7,23 +7,25 @@ the storage keeps anyway. Watches and logs stream.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final, Protocol
 
 import orjson
 
-from hekla.local import discovery, errors, paging, routing, selection, streams
+from hekla.local import discovery, errors, eviction, metadata, routing, selection, streams
 from hekla.local.accesses import Accesses
 from hekla.local.faults import Faults
 from hekla.local.journal import JournalError
-from hekla.local.objects import Objects
-from hekla.local.paging import Page
+from hekla.local.objects import Deletion, Objects
+from hekla.local.paging import Page, Pages
 from hekla.local.registry import NAMESPACES, PODS, Kind, Registry
 from hekla.local.routing import Request, Target
 from hekla.local.storage import Entry, Storage
 from hekla.local.watches import Watches
 
 BODY_LIMIT: Final = 3 * 1024 * 1024
+EVICTION: Final = "policy/v1"
 _TOGETHER: Final = 200
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
@@ -65,6 +67,7 @@ class App:
         self._faults = faults
         self._logs = logs
         self._accesses = Accesses()
+        self._pages = Pages(time.monotonic)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -80,7 +83,7 @@ class App:
                 await sent.json(500, errors.internal(str(error)).status())
         except streams.ClientGoneError:
             pass
-        except Exception:
+        except Exception:  # one request that fails by our fault must not end the others
             log.exception("request failed", extra={"path": scope["path"]})
             if not sent.started:
                 await sent.json(500, errors.internal("see the log").status())
@@ -140,11 +143,19 @@ class App:
             raise errors.too_new(wanted, version)
         if wanted != version and request.query.get("resourceVersionMatch") == "Exact":
             raise errors.expired(f"only the present state can be listed, not {wanted}")
-        after = paging.read(request.query.get("continue", ""))
-        if after is not None and after.version < self._watches.compacted(chosen.kind):
-            raise errors.expired("the continue parameter is too old: list from the beginning")
-        found = self._objects.select(chosen)
-        return listing(chosen.kind, paging.page(found, version, request.number("limit"), after))
+        limit, token = request.number("limit"), request.query.get("continue", "")
+        what = orjson.dumps(
+            [
+                chosen.kind.resource,
+                chosen.namespace,
+                *(request.query.get(key) for key in ("labelSelector", "fieldSelector")),
+            ]
+        ).decode()
+        if token:
+            page = self._pages.following(what, token, limit)
+        else:
+            page = self._pages.first(what, self._objects.select(chosen), version, limit)
+        return listing(chosen.kind, page)
 
     async def _write(self, target: Target, request: Request) -> tuple[int, bytes]:
         # Also a refusal waits: it may rest on a write that does not last yet.
@@ -176,6 +187,10 @@ class App:
             case "POST", "binding" if name is not None:
                 objects.bind(namespace, name, request.json())
                 code, answer = 201, _success(kind, None)
+            case "POST", "eviction" if name is not None:
+                how = _eviction(request, name)
+                eviction.evict(self._storage, objects, namespace, name, how, now=objects.now())
+                code, answer = 201, _success(kind, None)
             case "PUT", "" | "status" | "finalize" if name is not None:
                 answer = objects.replace(
                     kind,
@@ -190,7 +205,7 @@ class App:
                     kind,
                     namespace,
                     name,
-                    request.merge_patch(),
+                    request.patch(),
                     status=subresource == "status",
                     dry_run=dry_run,
                 ).raw
@@ -220,6 +235,27 @@ def _selected(target: Target, request: Request) -> selection.Selection:
         request.query.get("labelSelector", ""),
         request.query.get("fieldSelector", ""),
     )
+
+
+def _eviction(request: Request, name: str) -> Deletion:
+    """How the pod that an eviction is about is to be deleted."""
+    body = request.json()
+    if not isinstance(body, dict):
+        raise errors.bad_request("the body must be a JSON object")
+    given = body.get("metadata") or {}
+    if (body.get("apiVersion", EVICTION), body.get("kind", "Eviction")) != (
+        EVICTION,
+        "Eviction",
+    ):
+        raise errors.bad_request(f"the body must be an Eviction of {EVICTION}")
+    wrong = metadata.shape_error(given)
+    if wrong:
+        raise errors.bad_request(f"Eviction cannot be read: {wrong}")
+    if given.get("name", name) != name:
+        raise errors.bad_request(
+            f"name in URL does not match name in Eviction object: {name}, {given['name']}"
+        )
+    return routing.deletion(request, body.get("deleteOptions") or {})
 
 
 def _success(kind: Kind, entry: Entry | None) -> bytes:

@@ -9,15 +9,18 @@ from typing import Final
 
 from hekla.local import admission, expiry, nodes
 from hekla.local.app import App
+from hekla.local.claims import Claims
+from hekla.local.collector import Collector
 from hekla.local.faults import Faults
 from hekla.local.journal import Journal, JournalError
 from hekla.local.kubelet import Kubelet, Runtime
 from hekla.local.logs import Logs
 from hekla.local.namespaces import Namespaces
 from hekla.local.objects import Objects
+from hekla.local.peers import Peers
 from hekla.local.process_runtime import ProcessRuntime
 from hekla.local.registry import NAMESPACES, PRIORITY_CLASSES, Registry
-from hekla.local.settings import Settings
+from hekla.local.settings import NOTE, Settings
 from hekla.local.simulate_runtime import SimulateRuntime
 from hekla.local.storage import Storage
 from hekla.local.watches import Watches
@@ -37,7 +40,7 @@ class Cluster:
         self._watches = Watches(self._storage, faults, history=settings.watch_history)
         self._node_names = nodes.names(settings.nodes)
         self._kubelet = Kubelet(self._storage, self._objects, self._node_names, now=_now)
-        pods = settings.home / "pods"
+        pods, note = settings.home / "pods", ""
         self._runtime: Runtime
         if settings.runtime == "simulate":
             self._runtime = SimulateRuntime(
@@ -47,12 +50,16 @@ class Cluster:
                 now=_now,
             )
         else:
-            self._runtime = ProcessRuntime(
+            self._runtime = processes = ProcessRuntime(
                 self._kubelet,
                 self._storage,
                 folder=pods.absolute(),
                 home=(settings.hekla_home or settings.home).absolute(),
+                peers=Peers(self._storage, settings.home.absolute() / "peers"),
+                sandboxes=settings.sandboxes,
             )
+            note = processes.note
+        (settings.home / NOTE).write_text(f"{note}\n" if note else "")
         self._logs = Logs(self._storage, pods)
         self.app = App(
             registry=self._registry,
@@ -84,9 +91,12 @@ class Cluster:
             nodes.register(self._objects, storage, name, has, now=_now())
         await storage.settled()
         Namespaces(storage, self._objects, self._registry).begin()
+        tasks = self._kubelet.tasks
+        Claims(storage, self._objects, tasks, settings.home.absolute() / "claims").begin()
+        Collector(storage, self._objects, self._registry, tasks).begin()
         self._kubelet.begin(self._runtime)
-        self._kubelet.tasks.spawn(self._renew_leases(), name="leases")
-        self._kubelet.tasks.spawn(self._drop_old(), name="expiry")
+        tasks.spawn(self._renew_leases(), name="leases")
+        tasks.spawn(self._drop_old(), name="expiry")
 
     def close_streams(self) -> None:
         """End what would keep clients connected for long."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hekla.local.registry import Kind, Registry
@@ -16,11 +17,13 @@ _VERBS: Final = (
     "update",
     "watch",
 )
-_SUBRESOURCES: Final = {
+_SUBRESOURCES: Final[Mapping[str, tuple[str | None, Sequence[str]]]] = {
     "status": (None, ("get", "patch", "update")),
     "binding": ("Binding", ("create",)),
+    "eviction": ("Eviction", ("create",)),
     "log": (None, ("get",)),
 }
+_OTHER_GROUPS: Final = {"eviction": {"group": "policy", "version": "v1"}}
 VERSION: Final[dict[str, Any]] = {
     "major": "1",
     "minor": "33",
@@ -98,6 +101,7 @@ def _parts(kind: Kind) -> list[dict[str, Any]]:
             "namespaced": kind.namespaced,
             "kind": _SUBRESOURCES[name][0] or kind.name,
             "verbs": list(_SUBRESOURCES[name][1]),
+            **_OTHER_GROUPS.get(name, {}),
         }
         for name in names
     ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +15,9 @@ from hekla.local import nodes, strays
 from hekla.local.registry import CONFIGMAPS, SECRETS, Kind, Object
 
 CONTAINER: Final = "HEKLA_CONTAINER"
+VOLUME: Final = "HEKLA_VOLUME_"
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_LONGEST_HOSTNAME: Final = 63
 _REFERENCE: Final = re.compile(r"\$(\$|\((?P<name>[^()]*)\))")
 _KEYED: Final = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>[^']+)'\]")
 
@@ -33,14 +37,14 @@ class Place:
     ip: str
     home: str
     """What ``HEKLA_HOME`` says."""
-    work: str
-    """The container's own folder."""
     allocatable: Mapping[str, int]
     """What the node has, for limits that the container does not set."""
 
 
-def build(pod: Object, container: Object, place: Place, lookup: Lookup) -> dict[str, str]:
-    """The whole environment: nothing of ours leaks into it.
+def build(
+    pod: Object, container: Object, place: Place, work: str, lookup: Lookup
+) -> dict[str, str]:
+    """The whole environment: nothing of ours leaks into it. ``work`` is the container's folder.
 
     Raises:
         ConfigError: a value comes from an object or a field that is missing.
@@ -48,9 +52,9 @@ def build(pod: Object, container: Object, place: Place, lookup: Lookup) -> dict[
     metadata = pod["metadata"]
     environment = {
         "PATH": _PATH,
-        "HOME": place.work,
+        "HOME": work,
         "LANG": "C.UTF-8",
-        "HOSTNAME": pod["spec"].get("hostname") or metadata["name"],
+        "HOSTNAME": hostname(pod),
     }
     for source in container.get("envFrom") or []:
         environment.update(_from_source(source, lookup))
@@ -68,6 +72,17 @@ def build(pod: Object, container: Object, place: Place, lookup: Lookup) -> dict[
         strays.POD_UID: metadata["uid"],
         strays.HOME: place.home,
     }
+
+
+def volumes(paths: Mapping[str, str]) -> dict[str, str]:
+    """What tells a container where it finds each of its volumes."""
+    return {f"{VOLUME}{name.upper().replace('-', '_')}": path for name, path in paths.items()}
+
+
+def hostname(pod: Object) -> str:
+    """What the pod calls its machine."""
+    wanted: str = pod["spec"].get("hostname") or pod["metadata"]["name"]
+    return wanted[:_LONGEST_HOSTNAME].rstrip("-.")
 
 
 def words(container: Object, environment: Mapping[str, str]) -> list[str]:
@@ -102,9 +117,9 @@ def _value(
         return str(variable.get("value", ""))
     try:
         if "fieldRef" in source:
-            return _field(source["fieldRef"]["fieldPath"], pod, place)
+            return field(source["fieldRef"]["fieldPath"], pod, place)
         if "resourceFieldRef" in source:
-            return _resource(source["resourceFieldRef"], container, place)
+            return resource(source["resourceFieldRef"], container, place)
         for key, kind in (("configMapKeyRef", CONFIGMAPS), ("secretKeyRef", SECRETS)):
             if key in source:
                 return _entry(kind, source[key], lookup)
@@ -113,7 +128,12 @@ def _value(
     raise ConfigError(f"env {variable['name']}: valueFrom is of no known kind")
 
 
-def _field(path: str, pod: Object, place: Place) -> str:
+def field(path: str, pod: Object, place: Place) -> str:
+    """What a pod's field says; a map as lines of ``key="value"``.
+
+    Raises:
+        ConfigError: the field is none that may be asked for.
+    """
     spec, metadata = pod["spec"], pod["metadata"]
     known = {
         "metadata.name": metadata["name"],
@@ -128,13 +148,17 @@ def _field(path: str, pod: Object, place: Place) -> str:
     }
     if path in known:
         return str(known[path])
+    if path in {"metadata.labels", "metadata.annotations"}:
+        texts = metadata.get(path.removeprefix("metadata."), {})
+        return "\n".join(f"{key}={json.dumps(text)}" for key, text in sorted(texts.items()))
     keyed = _KEYED.fullmatch(path)
     if keyed is None:
         raise ConfigError(f"fieldPath {path} is not supported")
     return str(metadata.get(keyed["map"], {}).get(keyed["key"], ""))
 
 
-def _resource(reference: Object, container: Object, place: Place) -> str:
+def resource(reference: Object, container: Object, place: Place) -> str:
+    """An amount that a container asks for or may use, in units of the divisor."""
     which, _, name = reference["resource"].partition(".")
     asked = container.get("resources", {}).get(which, {})
     if name in asked:
@@ -179,5 +203,5 @@ def _from_source(source: Any, lookup: Lookup) -> dict[str, str]:
 def _texts(kind: Kind, value: Object) -> dict[str, str]:
     data: dict[str, str] = value.get("data") or {}
     if kind is SECRETS:
-        return {name: base64.b64decode(text).decode() for name, text in data.items()}
+        return {name: os.fsdecode(base64.b64decode(text)) for name, text in data.items()}
     return data

@@ -140,6 +140,23 @@ def _cause(message: str) -> str:
     return "FieldValueInvalid"
 
 
+def unfit(kind: Kind, name: str, why: str) -> ApiError:
+    """A patch does not fit the object."""
+    return ApiError(
+        422,
+        "Invalid",
+        f"the server rejected our request due to an error in our request: {why}",
+        _details(kind, name),
+    )
+
+
+def disrupted(message: str, cause: str, seconds: int) -> ApiError:
+    """A disruption budget says: not now."""
+    causes = [{"reason": "DisruptionBudget", "message": cause}]
+    details = {"causes": causes, "retryAfterSeconds": seconds}
+    return ApiError(429, "TooManyRequests", message, details)
+
+
 def too_new(wanted: int, current: int) -> ApiError:
     """The caller has seen a version that this store has not."""
     message = f"Too large resource version: {wanted}, current: {current}"

@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from hekla.domain import resources
+from hekla.domain import resources, timestamps
 from hekla.local import errors, metadata, pod_status
 from hekla.local.addresses import Addresses
 from hekla.local.journal import JournalError
@@ -23,8 +23,14 @@ from hekla.local.registry import NODES, PODS, Object
 from hekla.local.storage import DELETED, Change, Entry, Storage
 from hekla.local.tasks import Tasks
 
-RETRY = 1.0
+DEADLINE: Final = (
+    "DeadlineExceeded",
+    "Pod was active on the node longer than the specified deadline",
+)
+RETRY: Final = 1.0
 """Seconds between tries while the store cannot be written."""
+
+_DEADLINE_FIELD: Final = b'"activeDeadlineSeconds"'
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +78,12 @@ class _Held:
     ip: str
     grace: int | None = None
     """The grace period of its deletion, once it is deleted."""
+    seconds: int | None = None
+    """How long it may be active."""
+    timer: asyncio.TimerHandle | None = None
+    """Goes off when that is over."""
+    verdict: tuple[str, str] | None = None
+    """Why it fails, whatever its containers say: reason and message."""
     over: bool = False
 
 
@@ -155,8 +167,11 @@ class Kubelet:
                 self._take_in(entry, node)
             elif entry.deleting:  # nobody else would see it through
                 self.tasks.spawn(self._delete(_ref(entry)), name=f"delete {entry.name}")
-        elif entry.deleting and not held.over:
-            self._see_deletion(held, entry.object())
+        elif not held.over:
+            if entry.deleting:
+                self._see_deletion(held, entry.object())
+            if held.seconds is not None or _DEADLINE_FIELD in entry.raw:
+                self._see_deadline(held, entry.object())
 
     def _ours(self, entry: Entry) -> bool:
         return entry.field("spec.nodeName") in self._nodes
@@ -189,6 +204,7 @@ class Kubelet:
         self._runtime.start(ref, pod, held.ip)
         if entry.deleting:
             self._see_deletion(held, pod)
+        self._see_deadline(held, pod)
 
     def _refusal(
         self, pod: Object, name: str, request: Mapping[str, int]
@@ -231,6 +247,29 @@ class Kubelet:
         fresh = first and left > grace - 1.5
         self._runtime.stop(held.ref, grace if fresh else max(left, 0.0))
 
+    def _see_deadline(self, held: _Held, pod: Object) -> None:
+        seconds = pod["spec"].get("activeDeadlineSeconds")
+        if seconds == held.seconds or held.verdict is not None:
+            return
+        held.seconds = seconds
+        if held.timer is not None:
+            held.timer.cancel()
+            held.timer = None
+        if seconds is None:
+            return
+        since = pod.get("status", {}).get("startTime")
+        passed = 0.0
+        if since:  # it is cut to seconds, and a pod gets its whole time
+            passed = max((self._now() - timestamps.from_text(since)).total_seconds() - 1, 0.0)
+        grace = pod["spec"]["terminationGracePeriodSeconds"]
+        loop = asyncio.get_running_loop()
+        held.timer = loop.call_later(max(seconds - passed, 0.0), self._expire, held, grace)
+
+    def _expire(self, held: _Held, grace: int) -> None:
+        held.verdict = DEADLINE
+        if held.grace is None:  # else it is ending already
+            self._runtime.stop(held.ref, grace)
+
     def _write(self, report: Report) -> None:
         ref = report.pod
         held = self._pods.get(ref.uid)
@@ -242,6 +281,8 @@ class Kubelet:
             status = pod_status.build(
                 pod, report.containers, ip=held.ip, now=self._now(), final=report.final
             )
+            if held.verdict is not None and status["phase"] in FINISHED:
+                status |= pod_status.verdict(*held.verdict)
             self._objects.write_status(
                 PODS, ref.namespace, ref.name, uid=ref.uid, status=status
             )
@@ -281,6 +322,8 @@ class Kubelet:
 
     def _release(self, held: _Held) -> None:
         """Free what the pod took of its node; its address stays its own until it is gone."""
+        if held.timer is not None:
+            held.timer.cancel()
         if not held.over:
             held.over = True
             used = self._nodes[held.node].used

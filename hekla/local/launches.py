@@ -1,14 +1,17 @@
 """Starting containers so that each start happens at most once, and finding them again.
 
-A launch is a folder. Its files, written by ``shim.sh``, say how far it got:
+A launch is a folder. Its files, written by ``shim.sh``, or by ``box.sh`` and bubblewrap where
+the container has a sandbox, say how far it got:
 
     log        what the command writes
-    claim      the shim's process; or, if we forbade the start, the word ``fenced``
+    claim      the keeper's process; or, if we forbade the start, the word ``fenced``
     started    the command's process
     exit       the exit code
+    status     with a sandbox: the command's process id here, then the exit code, as JSON
 
-Killed at any instant, we find a launch without a claim, and then make the claim ourselves:
-either the shim made it first and we take the container over, or the shim never starts it.
+The keeper starts the command and waits for it: the shim, or bubblewrap in its place. Killed at
+any instant, we find a launch without a claim, and then make the claim ourselves: either the
+keeper made it first and we take the container over, or the keeper never starts it.
 """
 
 from __future__ import annotations
@@ -23,11 +26,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+import orjson
+
 from hekla.local import pod_status
 from hekla.local.pod_status import Terminated
 from hekla.local.processes import Process, reaped
 
 SHIM: Final = Path(__file__).with_name("shim.sh")
+BOX: Final = Path(__file__).with_name("box.sh")
+_BEGIN: Final = Path(__file__).with_name("begin.sh").read_text()
 _FENCED: Final = "fenced"
 _PREFIX: Final = "launch-"
 _ENV: Final = "/usr/bin/env"
@@ -57,13 +64,22 @@ class Launch:
         """What it writes."""
         return self.folder / "log"
 
-    def shim(self) -> Process | None:
-        """The shim that made the claim."""
+    @property
+    def boxed(self) -> bool:
+        """Whether the container has a sandbox: nothing of it outlives its main process."""
+        return (self.folder / "status").exists()
+
+    def keeper(self) -> Process | None:
+        """The process that made the claim."""
         return self._process("claim")
 
     def command(self) -> Process | None:
         """The container's main process, dead or alive."""
-        return self._process("started")
+        found = self._process("started")
+        if found is None or not self.boxed:
+            return found
+        pid = self._status("child-pid")  # what it calls itself is its number in the sandbox
+        return None if pid is None else found._replace(pid=pid)
 
     def fenced(self) -> bool:
         """Whether it never starts. Makes the claim if nobody has."""
@@ -75,12 +91,18 @@ class Launch:
         return True
 
     def ended(self) -> Terminated | None:
-        """How it ended, if the shim wrote it down."""
-        code = self._record("exit")
-        if code is None:
-            return None
-        finished = self._time("exit")
-        return pod_status.exited(int(code), self.started_at() or finished, finished)
+        """How it ended, if the keeper wrote it down."""
+        for name, code in (
+            ("exit", self._record("exit")),
+            ("status", self._status("exit-code")),
+        ):
+            if code is not None:
+                finished = self._time(name)
+                started = self.started_at()
+                if started is None and name == "status":
+                    return self._not_started(finished)
+                return pod_status.exited(int(code), started or finished, finished)
+        return None
 
     def started_at(self) -> datetime | None:
         """When the command started."""
@@ -89,6 +111,28 @@ class Launch:
     def _process(self, name: str) -> Process | None:
         record = self._record(name)
         return None if record is None else Process.read(record)
+
+    def _not_started(self, now: datetime) -> Terminated:
+        """That the sandbox was not made; bubblewrap says why in the log."""
+        try:
+            said = self.log.read_text(errors="replace").strip().splitlines()
+        except OSError:
+            said = []
+        why = said[-1].removeprefix("bwrap: ") if said else "the sandbox could not be made"
+        return Terminated(128, now, now, "StartError", why)
+
+    def _status(self, key: str) -> int | None:
+        """What bubblewrap has written under a key."""
+        try:
+            lines = (self.folder / "status").read_bytes().splitlines(keepends=True)
+        except OSError:
+            return None
+        for line in lines:
+            if line.endswith(b"\n"):
+                found: int | None = orjson.loads(line).get(key)
+                if found is not None:
+                    return found
+        return None
 
     def _record(self, name: str) -> str | None:
         try:
@@ -121,9 +165,15 @@ class ContainerFolder:
         return [launch.log for launch in self._all() if launch.log.exists()]
 
     def start(
-        self, words: Sequence[str], environment: Mapping[str, str], cwd: str
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        cwd: str,
+        box: Sequence[str] = (),
     ) -> tuple[Launch, int]:
-        """Launch the command; the launch and the shim's process id, for the caller to reap.
+        """Launch the command; the launch and the keeper's process id, for the caller to reap.
+
+        ``box`` is the command that makes the sandbox, if it has one.
 
         Raises:
             OSError: the machine does not let us.
@@ -134,16 +184,19 @@ class ContainerFolder:
             number = int(launch.folder.name.removeprefix(_PREFIX)) + 1
         launch = Launch(self._path / f"{_PREFIX}{number}")
         launch.folder.mkdir()
-        setsid = shutil.which("setsid")
-        if setsid is None:
-            raise FileNotFoundError("setsid (util-linux) is not installed")
         # A shell passes on only variables whose names it could have set itself.
         odd = [f"{name}={value}" for name, value in environment.items() if not _plain(name)]
-        prefix = [_ENV, *odd] if odd else []
+        words = [_ENV, *odd, *words] if odd else words
+        folder = str(launch.folder)
+        if box:
+            begin = ["/bin/sh", "-c", _BEGIN, "sh", folder, cwd]
+            words = [str(BOX), folder, *box, *begin, *words]
+        else:
+            words = [str(SHIM), _setsid(), folder, cwd, *words]
         write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         pid = os.posix_spawn(
             "/bin/sh",
-            ["sh", str(SHIM), setsid, str(launch.folder), cwd, *prefix, *words],
+            ["sh", *words],
             environment,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -161,28 +214,32 @@ class ContainerFolder:
         return sorted(found, key=lambda item: int(item.folder.name.removeprefix(_PREFIX)))
 
 
-async def ended(launch: Launch, shim_pid: int | None = None) -> Terminated:
-    """How the container ended, once it has; ``shim_pid`` if the shim is our child."""
-    if shim_pid is not None:
-        await reaped(shim_pid)
+async def ended(launch: Launch, keeper_pid: int | None = None) -> Terminated:
+    """How the container ended, once it has; ``keeper_pid`` if the keeper is our child."""
+    code = None
+    if keeper_pid is not None:
+        code = await reaped(keeper_pid)
     else:
-        shim = await _soon(launch.shim, launch)
-        if shim is not None:
-            await shim.gone()
+        keeper = await _soon(launch.keeper, launch)
+        if keeper is not None:
+            await keeper.gone()
     found = launch.ended()
     if found is not None:
         return found
-    # Somebody killed the shim: the code is lost, but not whether the command runs.
+    now = datetime.now(UTC)
     command = launch.command()
+    if launch.boxed and code is not None:  # bubblewrap, if the disk took no code
+        return pod_status.exited(code, launch.started_at() or now, now)
+    # Somebody killed the keeper: the code is lost, but not whether the command runs.
     if command is not None:
         await command.gone()
-    now = datetime.now(UTC)
+        now = datetime.now(UTC)
     why = "the process that waits for the exit code was killed"
     return Terminated(137, launch.started_at() or now, now, pod_status.UNKNOWN, why)
 
 
 async def command_of(launch: Launch) -> Process | None:
-    """The main process, which the shim may be starting at this instant."""
+    """The main process, which the keeper may be starting at this instant."""
     return await _soon(launch.command, launch)
 
 
@@ -192,6 +249,13 @@ async def _soon(read: Callable[[], Process | None], launch: Launch) -> Process |
     end = loop.time() + _PATIENCE
     while (found := read()) is None and launch.ended() is None and loop.time() < end:
         await asyncio.sleep(_PAUSE)
+    return found
+
+
+def _setsid() -> str:
+    found = shutil.which("setsid")
+    if found is None:
+        raise FileNotFoundError("setsid (util-linux) is not installed")
     return found
 
 

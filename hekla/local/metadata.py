@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -9,6 +10,14 @@ from hekla.domain import selector, syntax, timestamps
 from hekla.domain.errors import Violation
 from hekla.local.registry import Kind, Object
 
+FOREGROUND: Final = "foregroundDeletion"
+ORPHAN: Final = "orphan"
+PROPAGATION: Final[Mapping[str, str | None]] = {
+    "Foreground": FOREGROUND,
+    "Orphan": ORPHAN,
+    "Background": None,
+}
+"""How a delete treats what the object owns, and the finalizer that says so."""
 _FROM_CALLER: Final[tuple[str, ...]] = (
     "name",
     "generateName",
@@ -72,6 +81,18 @@ def with_less_grace(metadata: Object, *, grace_seconds: int) -> Object:
     return fresh
 
 
+def with_propagation(metadata: Object, propagation: str | None) -> Object:
+    """The metadata of an object whose delete says how to treat what it owns."""
+    if propagation is None:
+        return metadata
+    kept = [each for each in metadata.get("finalizers", []) if each not in {FOREGROUND, ORPHAN}]
+    mark = PROPAGATION[propagation]
+    fresh = {**metadata, "finalizers": kept + ([mark] if mark else [])}
+    if not fresh["finalizers"]:
+        del fresh["finalizers"]
+    return fresh
+
+
 def may_go(metadata: Object) -> bool:
     """Whether nothing keeps an object that is under deletion."""
     return (
@@ -107,7 +128,7 @@ def violations(kind: Kind, metadata: Object) -> list[Violation]:
     found += _annotations(metadata.get("annotations", {}))
     for index, finalizer in enumerate(metadata.get("finalizers", [])):
         wrong = _text_error(finalizer) or syntax.qualified_name_error(finalizer)
-        if wrong:
+        if wrong and finalizer not in {FOREGROUND, ORPHAN}:
             found.append(Violation(f"metadata.finalizers[{index}]", _invalid(finalizer, wrong)))
     for index, owner in enumerate(metadata.get("ownerReferences", [])):
         path = f"metadata.ownerReferences[{index}]"

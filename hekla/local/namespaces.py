@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hekla.local.admission import DEFAULT_ACCOUNT
 from hekla.local.objects import Deletion, Objects
-from hekla.local.registry import NAMESPACES, Registry
+from hekla.local.registry import NAMESPACES, SERVICE_ACCOUNTS, Registry
 from hekla.local.selection import Selection
-from hekla.local.storage import DELETED, Change, Storage
+from hekla.local.storage import DELETED, Change, Entry, Storage
 
 
 class Namespaces:
@@ -23,38 +24,67 @@ class Namespaces:
         for entry in list(self._storage.select(NAMESPACES)):
             if entry.deleting:
                 self._empty(entry.name)
+            else:
+                self._objects.add_account(entry.name)
         self._storage.listen(self._hear)
 
     def _hear(self, changes: Sequence[Change]) -> None:
-        touched = set()
+        doomed: set[str] = set()
+        smaller: set[str] = set()
         for type_, entry, previous in changes:
             if entry.kind is NAMESPACES:
                 if entry.deleting and type_ != DELETED and not (previous and previous.deleting):
-                    touched.add(entry.name)
+                    doomed.add(entry.name)
+            elif not entry.namespace:
+                continue
             elif type_ == DELETED and self._terminating(entry.namespace):
-                touched.add(entry.namespace)
-        for name in touched:
+                smaller.add(entry.namespace)
+            elif type_ == DELETED and entry.kind is SERVICE_ACCOUNTS:
+                self._replace_account(entry)
+            elif previous is None and self._terminating(entry.namespace):
+                # It was made just before the namespace was deleted.
+                self._objects.delete_all([entry], Deletion())
+                smaller.add(entry.namespace)
+        for name in doomed:
             self._empty(name)
+        for name in smaller - doomed:
+            self._finish(name)
+
+    def _replace_account(self, entry: Entry) -> None:
+        if (
+            entry.name == DEFAULT_ACCOUNT
+            and self._storage.latest(NAMESPACES, "", entry.namespace) is not None
+        ):
+            self._objects.add_account(entry.namespace)
 
     def _terminating(self, name: str) -> bool:
         entry = self._storage.latest(NAMESPACES, "", name)
         return entry is not None and entry.deleting
 
     def _empty(self, name: str) -> None:
-        left = False
         for kind in self._registry:
             if kind.namespaced:
-                inside = self._objects.select(Selection(kind, name))
-                self._objects.delete_all(inside, Deletion())
-                left = left or any(
-                    self._storage.latest(kind, name, entry.name)
-                    for entry in self._storage.select(kind, name)
+                self._objects.delete_all(
+                    self._objects.select(Selection(kind, name)), Deletion()
                 )
+        self._finish(name)
+
+    def _finish(self, name: str) -> None:
+        """Drop a namespace that is empty and that nothing else holds."""
         entry = self._storage.latest(NAMESPACES, "", name)
-        if not left and entry is not None and entry.deleting:
-            value = entry.object()
-            value["spec"]["finalizers"] = []
-            if value["metadata"].get("finalizers"):
-                self._storage.put(NAMESPACES, value)
-            else:
-                self._storage.remove(NAMESPACES, value)
+        if entry is None or not entry.deleting or self._holds_something(name):
+            return
+        value = entry.object()
+        value["spec"]["finalizers"] = []
+        if value["metadata"].get("finalizers"):
+            self._storage.put(NAMESPACES, value)
+        else:
+            self._storage.remove(NAMESPACES, value)
+
+    def _holds_something(self, name: str) -> bool:
+        return any(
+            self._storage.latest(kind, name, entry.name) is not None
+            for kind in self._registry
+            if kind.namespaced
+            for entry in self._storage.select(kind, name)
+        )

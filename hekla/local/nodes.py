@@ -10,6 +10,7 @@ from typing import Any, Final
 from hekla.domain import resources, timestamps
 from hekla.local import errors
 from hekla.local.objects import Deletion, Objects
+from hekla.local.patch import MergePatch
 from hekla.local.registry import LEASES, NODES, Object
 from hekla.local.storage import Storage
 
@@ -85,7 +86,7 @@ def renew(
             if storage.latest(LEASES, LEASE_NAMESPACE, name) is None:
                 objects.create(LEASES, LEASE_NAMESPACE, body)
             else:
-                objects.patch(LEASES, LEASE_NAMESPACE, name, {"spec": spec})
+                objects.patch(LEASES, LEASE_NAMESPACE, name, MergePatch({"spec": spec}))
         except errors.ApiError:
             continue  # somebody deleted the namespace: a node lives without
 

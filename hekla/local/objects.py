@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hekla.domain.errors import Violation
-from hekla.local import admission, errors, metadata, patch as patches, pods
-from hekla.local.registry import NAMESPACES, PODS, Kind, Object
+from hekla.local import admission, errors, metadata, pods
+from hekla.local.admission import DEFAULT_ACCOUNT
+from hekla.local.patch import Patch, UnfitError
+from hekla.local.registry import NAMESPACES, PODS, SERVICE_ACCOUNTS, Kind, Object
 from hekla.local.rules import rules_of
 from hekla.local.selection import Selection
 from hekla.local.storage import Entry, Storage
@@ -32,6 +34,8 @@ class Deletion:
     uid: str | None = None
     version: str | None = None
     dry_run: bool = False
+    propagation: str | None = None
+    """What becomes of what it owns: a key of ``metadata.PROPAGATION``; None: as it was."""
 
 
 class Deleted(NamedTuple):
@@ -47,7 +51,7 @@ class Objects:
 
     def __init__(self, storage: Storage, *, now: Callable[[], datetime]) -> None:
         self._storage = storage
-        self._now = now
+        self._now = self.now = now
 
     def get(self, kind: Kind, namespace: str, name: str) -> Entry:
         """The object of that name.
@@ -110,7 +114,16 @@ class Objects:
         status = rules.first_status(value)
         if status is not None:
             value["status"] = status
-        return self._put(kind, value, dry_run=dry_run)
+        made = self._put(kind, value, dry_run=dry_run)
+        if kind is NAMESPACES and not dry_run:
+            self.add_account(name)
+        return made
+
+    def add_account(self, namespace: str) -> None:
+        """Make the service account that pods of a namespace get unless they name another."""
+        if self._storage.latest(SERVICE_ACCOUNTS, namespace, DEFAULT_ACCOUNT) is None:
+            body = {"metadata": {"name": DEFAULT_ACCOUNT}}
+            self.create(SERVICE_ACCOUNTS, namespace, body)
 
     def replace(
         self,
@@ -145,20 +158,21 @@ class Objects:
         kind: Kind,
         namespace: str,
         name: str,
-        merge_patch: object,
+        patch: Patch,
         *,
         status: bool = False,
         dry_run: bool = False,
     ) -> Entry:
-        """Apply a merge patch to the object, or to its status.
+        """Apply a patch to the object, or to its status.
 
         Raises:
-            ApiError: as ``replace``.
+            ApiError: as ``replace``, or the patch does not fit the object.
         """
-        if not isinstance(merge_patch, dict):
-            raise errors.bad_request("a merge patch must be an object")
         old = self._latest(kind, namespace, name)
-        value = _shaped(kind, patches.merge(old.object(), merge_patch))
+        try:
+            value = _shaped(kind, patch.apply(old.object()))
+        except UnfitError as error:
+            raise errors.unfit(kind, name, str(error)) from error
         if value["metadata"].get("name") != name:
             raise errors.bad_request("metadata.name may not be patched")
         _check_namespace(kind, namespace, value["metadata"])
@@ -224,7 +238,9 @@ class Objects:
             raise errors.forbidden(kind, name, "this namespace may not be deleted")
         value = old.object()
         grace = rules_of(kind.resource).grace(value, how.grace_seconds)
-        marked = self._marked(value["metadata"], grace)
+        marked = metadata.with_propagation(
+            self._marked(value["metadata"], grace), how.propagation
+        )
         if kind is NAMESPACES:
             value["status"] = {**value.get("status", {}), "phase": "Terminating"}
         held = kind is NAMESPACES and value["spec"].get("finalizers")
@@ -235,6 +251,24 @@ class Objects:
             return Deleted(self._storage.remove(kind, value), gone=True)
         value["metadata"] = marked
         return Deleted(self._storage.put(kind, value), gone=False)
+
+    def release(self, entry: Entry, finalizer: str) -> None:
+        """Take a finalizer off an object, which goes with the last one if it is deleted."""
+        self._edit(entry, "finalizers", lambda each: each != finalizer)
+
+    def disown(self, entry: Entry, kept: Collection[str]) -> None:
+        """Take the references to owners whose uids are not ``kept`` off an object."""
+        self._edit(entry, "ownerReferences", lambda each: each["uid"] in kept)
+
+    def _edit(self, entry: Entry, field: str, stays: Callable[[Any], bool]) -> None:
+        old = self._storage.latest(entry.kind, entry.namespace, entry.name)
+        if old is None or old.uid != entry.uid:
+            return
+        before, value = old.object(), old.object()
+        left = [each for each in value["metadata"].pop(field, []) if stays(each)]
+        if left:
+            value["metadata"][field] = left
+        self._put_changed(old, before, value, dry_run=False)
 
     def delete_all(self, entries: Iterable[Entry], how: Deletion) -> list[Entry]:
         """Delete those of ``entries`` that are still there."""

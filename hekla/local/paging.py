@@ -1,33 +1,24 @@
 """Lists in pages: ``limit`` and ``continue``.
 
-A page goes on after the last key of the one before, over what is there now, and keeps the
-first page's resource version: a watch from there replays what the pages missed.
+What the first page was cut from is kept, so that all pages together are the list as it was
+then, whatever was written meanwhile. It is kept for a time only, as etcd does.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from bisect import bisect_right
-from collections.abc import Sequence
-from typing import NamedTuple
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 import orjson
 
 from hekla.local import errors
 from hekla.local.storage import Entry
 
-
-class Mark(NamedTuple):
-    """Where a page ended."""
-
-    version: int
-    namespace: str
-    name: str
-
-    def token(self) -> str:
-        """As the client sends it back."""
-        return base64.urlsafe_b64encode(orjson.dumps(list(self))).decode()
+KEPT_SECONDS: Final = 300.0
+KEPT_LISTS: Final = 64
 
 
 class Page(NamedTuple):
@@ -39,30 +30,68 @@ class Page(NamedTuple):
     remaining: int = 0
 
 
-def read(token: str) -> Mark | None:
-    """The mark that a client sent back; None if it sent none.
+class _Kept(NamedTuple):
+    """A list of which pages are to come."""
 
-    Raises:
-        ApiError: it is none of ours.
-    """
-    if not token:
-        return None
-    try:
-        version, namespace, name = orjson.loads(base64.urlsafe_b64decode(token))
-        return Mark(int(version), str(namespace), str(name))
-    except (ValueError, TypeError, binascii.Error) as error:
-        raise errors.bad_request("continue key is not valid") from error
+    what: str
+    version: int
+    entries: Sequence[Entry]
+    until: float
 
 
-def page(entries: Sequence[Entry], version: int, limit: int | None, after: Mark | None) -> Page:
-    """The part of ``entries``, which are in the order of their names, that comes now."""
-    begin = 0
-    if after is not None:
-        key = (after.namespace, after.name)
-        begin = bisect_right(entries, key, key=lambda entry: (entry.namespace, entry.name))
-        version = after.version
-    if not limit or len(entries) - begin <= limit:
-        return Page(entries[begin:], version)
-    chosen = entries[begin : begin + limit]
-    last = Mark(version, chosen[-1].namespace, chosen[-1].name)
-    return Page(chosen, version, last.token(), len(entries) - begin - limit)
+class Pages:
+    """The lists that are being read in pages."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._kept: dict[str, _Kept] = {}
+
+    def first(
+        self, what: str, entries: Sequence[Entry], version: int, limit: int | None
+    ) -> Page:
+        """The first page of ``entries``, which are what ``what`` asks for."""
+        if not limit or len(entries) <= limit:
+            return Page(entries, version)
+        self._drop_old()
+        key = secrets.token_hex(8)
+        until = self._clock() + KEPT_SECONDS
+        self._kept[key] = kept = _Kept(what, version, entries, until)
+        return _page(key, kept, 0, limit)
+
+    def following(self, what: str, token: str, limit: int | None) -> Page:
+        """The page that ``token`` asks for.
+
+        Raises:
+            ApiError: the token is none of ours, or its list is no longer kept.
+        """
+        try:
+            key, begin = orjson.loads(base64.urlsafe_b64decode(token))
+        except (ValueError, TypeError, binascii.Error) as error:
+            raise errors.bad_request("continue key is not valid") from error
+        if not isinstance(key, str) or not isinstance(begin, int) or begin < 0:
+            raise errors.bad_request("continue key is not valid")
+        self._drop_old()
+        kept = self._kept.get(key)
+        if kept is None:
+            raise errors.expired(
+                "The provided continue parameter is too old to display a consistent list "
+                "result: list again without it"
+            )
+        if kept.what != what:
+            raise errors.bad_request("continue key is not valid: it is of another list")
+        return _page(key, kept, begin, limit)
+
+    def _drop_old(self) -> None:
+        now = self._clock()
+        old = [key for key, kept in self._kept.items() if kept.until < now]
+        for key in [*old, *list(self._kept)[len(old) : 1 + len(self._kept) - KEPT_LISTS]]:
+            del self._kept[key]
+
+
+def _page(key: str, kept: _Kept, begin: int, limit: int | None) -> Page:
+    end = len(kept.entries) if not limit else begin + limit
+    left = len(kept.entries) - end
+    token = ""
+    if left > 0:
+        token = base64.urlsafe_b64encode(orjson.dumps([key, end])).decode()
+    return Page(kept.entries[begin:end], kept.version, token, max(left, 0))

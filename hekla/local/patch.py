@@ -1,12 +1,77 @@
-"""JSON merge patch (RFC 7386)."""
+"""Changes that are sent as patches: JSON merge patch (RFC 7386) and JSON patch (RFC 6902)."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import jsonpatch
+import jsonpointer
+
+MOST_OPERATIONS: Final = 10_000
+
+
+class MalformedError(Exception):
+    """The patch is none."""
+
+
+class UnfitError(Exception):
+    """The patch does not fit the object: a path is missing, or a test fails."""
+
+
+class Patch(Protocol):
+    """A change to an object as it will be found."""
+
+    def apply(self, target: Any) -> Any:
+        """``target`` as changed; it stays as it is, but the result may share parts.
+
+        Raises:
+            UnfitError: it cannot be changed so.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class MergePatch:
+    """The members to set, and to remove where they are null."""
+
+    value: dict[str, Any]
+
+    def apply(self, target: Any) -> Any:
+        """See ``Patch``."""
+        return merge(target, self.value)
+
+
+class JsonPatch:
+    """Operations, one after the other, all or none."""
+
+    def __init__(self, operations: object) -> None:
+        if not isinstance(operations, list):
+            raise MalformedError("a JSON patch must be a list of operations")
+        if len(operations) > MOST_OPERATIONS:
+            raise MalformedError(f"a JSON patch may have {MOST_OPERATIONS} operations")
+        for index, operation in enumerate(operations):
+            if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
+                raise MalformedError(f"operation {index} must be an object with a path")
+            if not isinstance(operation.get("from", ""), str):
+                raise MalformedError(f"operation {index}: from must be a path")
+        try:
+            self._patch = jsonpatch.JsonPatch(operations)
+        except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
+            raise MalformedError(str(error)) from error
+
+    def apply(self, target: Any) -> Any:
+        """See ``Patch``."""
+        try:
+            return without_nulls(self._patch.apply(target))
+        except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
+            raise UnfitError(str(error)) from error
+        except (TypeError, KeyError, IndexError, ValueError) as error:
+            # What the library lets through when a path leads into a text or a number.
+            raise UnfitError(f"it does not fit the object ({error})") from error
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """``target`` with ``patch`` applied. Neither is changed; the result may share parts."""
+    """``target`` with a merge patch applied. Neither is changed; the result may share parts."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}

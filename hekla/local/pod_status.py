@@ -14,13 +14,19 @@ from hekla.local.pods import with_condition
 from hekla.local.registry import Object
 
 UNKNOWN: Final = "ContainerStatusUnknown"
+CREATING: Final = "ContainerCreating"
+_INITIALIZING: Final = "PodInitializing"
+_BACKOFF_FIRST: Final = 1.0
+_BACKOFF_LONGEST: Final = 60.0
+_GOOD_RUN: Final = 600.0
+"""Seconds of running after which earlier ends are forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """Not started yet, or about to start again."""
 
-    reason: str = "ContainerCreating"
+    reason: str = CREATING
     message: str = ""
 
 
@@ -69,21 +75,55 @@ def lost(now: datetime) -> Terminated:
     return Terminated(137, now, now, UNKNOWN, why)
 
 
-def phase(policy: str, containers: Sequence[Container], *, final: bool) -> PodPhase:
+def is_sidecar(init: Object) -> bool:
+    """Whether an init container goes on while the pod runs."""
+    return bool(init.get("restartPolicy") == "Always")
+
+
+def initialized(spec: Object, containers: Mapping[str, Container]) -> bool:
+    """Whether every init container has done its part."""
+    for init in spec.get("initContainers") or []:
+        state = containers.get(init["name"], Container()).state
+        if is_sidecar(init):
+            done = not isinstance(state, Waiting)
+        else:
+            done = isinstance(state, Terminated) and state.exit_code == 0
+        if not done:
+            return False
+    return True
+
+
+def phase(
+    spec: Object, containers: Mapping[str, Container], *, final: bool = False
+) -> PodPhase:
     """The phase that follows from the containers; ``final`` when none starts again."""
-    ended = [item.state for item in containers if isinstance(item.state, Terminated)]
-    if len(ended) == len(containers):
-        failed = any(state.exit_code for state in ended)
+    policy = spec["restartPolicy"]
+    inits = spec.get("initContainers") or []
+    mains = [containers.get(item["name"], Container()) for item in spec["containers"]]
+    ended = [item.state for item in mains if isinstance(item.state, Terminated)]
+    failed = any(state.exit_code for state in ended)
+    if final:
+        whole = len(ended) == len(mains) and initialized(spec, containers)
+        return PodPhase.SUCCEEDED if whole and not failed else PodPhase.FAILED
+    if not any(item.last or not isinstance(item.state, Waiting) for item in mains):
+        return PodPhase.PENDING  # the init containers may still run
+    if len(ended) == len(mains):
         again = policy == "Always" or (policy == "OnFailure" and failed)
-        if again and not final:
+        if again or any(is_sidecar(init) for init in inits):
             return PodPhase.RUNNING
         return PodPhase.FAILED if failed else PodPhase.SUCCEEDED
-    started = any(
-        not isinstance(item.state, Waiting) or item.last is not None for item in containers
-    )
-    waits = all(item.last is None for item in containers if isinstance(item.state, Waiting))
-    has_waiting = any(isinstance(item.state, Waiting) for item in containers)
-    return PodPhase.PENDING if (has_waiting and waits) or not started else PodPhase.RUNNING
+    fresh = any(isinstance(item.state, Waiting) and item.last is None for item in mains)
+    return PodPhase.PENDING if fresh else PodPhase.RUNNING
+
+
+def back_off(runs: Sequence[Terminated]) -> float:
+    """Seconds to wait before a container that ended so, the last time last, runs again."""
+    in_row = 0
+    for run in reversed(runs):
+        in_row += 1
+        if (run.finished_at - run.started_at).total_seconds() >= _GOOD_RUN:
+            break
+    return min(_BACKOFF_FIRST * 2.0 ** max(in_row - 1, 0), _BACKOFF_LONGEST)
 
 
 def restarts(policy: str, ended: Terminated) -> bool:
@@ -100,22 +140,26 @@ def build(
     final: bool = False,
 ) -> Object:
     """The pod's new status."""
-    old = pod.get("status", {})
-    listed = pod["spec"]["containers"]
-    states = [containers.get(item["name"], Container()) for item in listed]
-    reached = phase(pod["spec"]["restartPolicy"], states, final=final)
-    ready = all(isinstance(item.state, Running) for item in states)
+    old, spec = pod.get("status", {}), pod["spec"]
+    inits, mains = spec.get("initContainers") or [], spec["containers"]
+    # Nothing is known of a container whose turn has not come.
+    unknown = Container(Waiting(_INITIALIZING if inits else CREATING))
+    known = {item["name"]: containers.get(item["name"], unknown) for item in [*inits, *mains]}
+    reached = phase(spec, known, final=final)
     over = reached in {PodPhase.SUCCEEDED, PodPhase.FAILED}
-    reason = "" if ready else "PodCompleted" if over else "ContainersNotReady"
+    ready = not over and all(isinstance(known[item["name"]].state, Running) for item in mains)
+    initial = initialized(spec, known)
+    reason = "" if ready else "PodCompleted" if over and initial else "ContainersNotReady"
+    not_initial = "PodCompleted" if initial else "ContainersNotInitialized"
     conditions = old.get("conditions", [])
     for type_, value, why in (
         ("PodScheduled", True, ""),
-        ("Initialized", True, "PodCompleted" if over else ""),
+        ("Initialized", initial, "" if initial and not over else not_initial),
         ("ContainersReady", ready, reason),
         ("Ready", ready, reason),
     ):
         conditions = with_condition(conditions, type_, value=value, now=now, reason=why)
-    return {
+    status = {
         **old,
         "phase": reached.value,
         "hostIP": nodes.HOST_IP,
@@ -125,25 +169,34 @@ def build(
         "startTime": old.get("startTime") or timestamps.to_text(now),
         "conditions": conditions,
         "containerStatuses": [
-            _container_status(pod, item, state)
-            for item, state in zip(listed, states, strict=True)
+            _container_status(pod, item, known[item["name"]]) for item in mains
         ],
     }
+    if inits:
+        status["initContainerStatuses"] = [
+            _init_status(pod, item, known[item["name"]]) for item in inits
+        ]
+    return status
+
+
+def verdict(reason: str, message: str) -> Object:
+    """What a status says of a pod that failed whatever its containers did."""
+    return {"phase": PodPhase.FAILED.value, "reason": reason, "message": message}
 
 
 def rejected(pod: Object, reason: str, message: str, *, now: datetime) -> Object:
     """The status of a pod that its node does not take, or no more."""
     return {
         **pod.get("status", {}),
-        "phase": PodPhase.FAILED.value,
-        "reason": reason,
-        "message": message,
+        **verdict(reason, message),
         "startTime": pod.get("status", {}).get("startTime") or timestamps.to_text(now),
     }
 
 
 def _container_status(pod: Object, container: Object, now_: Container) -> Object:
     running = isinstance(now_.state, Running)
+    made = now_.last is not None or not isinstance(now_.state, Waiting)
+    number = f"hekla://{pod['metadata']['uid']}/{container['name']}/{now_.restarts}"
     return {
         "name": container["name"],
         "state": _state(now_.state),
@@ -153,8 +206,16 @@ def _container_status(pod: Object, container: Object, now_: Container) -> Object
         "restartCount": now_.restarts,
         "image": container.get("image", ""),
         "imageID": "",
-        "containerID": f"hekla://{pod['metadata']['uid']}/{container['name']}/{now_.restarts}",
+        "containerID": number if made else "",
     }
+
+
+def _init_status(pod: Object, container: Object, now_: Container) -> Object:
+    status = _container_status(pod, container, now_)
+    if not is_sidecar(container):
+        done = isinstance(now_.state, Terminated) and now_.state.exit_code == 0
+        status |= {"ready": done, "started": False}
+    return status
 
 
 def _state(state: State) -> dict[str, Any]:

@@ -9,10 +9,12 @@ from typing import Any, Final
 
 from hekla.domain import resources, syntax, timestamps
 from hekla.domain.errors import InvalidError, Violation
+from hekla.local import volume_rules
 from hekla.local.registry import Object
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _GRACE: Final = 30
+_TEXTS: Final = ("nodeName", "schedulerName", "priorityClassName", "serviceAccountName")
 _MUTABLE: Final = ("activeDeadlineSeconds", "tolerations", "schedulingGates")
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
@@ -31,6 +33,7 @@ def defaults(pod: Object) -> None:
     ):
         spec.setdefault(key, value)
     spec.setdefault("securityContext", {})
+    volume_rules.defaults(spec)
     for container in _all_containers(spec):
         container.setdefault("terminationMessagePath", "/dev/termination-log")
         container.setdefault("terminationMessagePolicy", "File")
@@ -71,6 +74,10 @@ def check(pod: Object) -> list[Violation]:
         else:
             for index, container in enumerate(containers or []):
                 found += _check_container(container, f"spec.{field}[{index}]", names)
+                found += _check_policy(
+                    container, f"spec.{field}[{index}]", init=field[0] == "i"
+                )
+    found += volume_rules.check(spec)
     return found or _check_request(spec)
 
 
@@ -200,7 +207,15 @@ def _check_scalars(spec: Object) -> list[Violation]:
                 f"Invalid value: {seconds!r}: must be greater than or equal to 0",
             )
         )
-    for field in ("nodeName", "schedulerName", "priorityClassName", "hostname", "subdomain"):
+    deadline = spec.get("activeDeadlineSeconds", 1)
+    if not _whole(deadline) or not 1 <= deadline < 2**31:
+        why = f"Invalid value: {deadline!r}: must be between 1 and 2147483647, inclusive"
+        found.append(Violation("spec.activeDeadlineSeconds", why))
+    for field in ("hostname", "subdomain"):
+        name = spec.get(field)
+        if isinstance(name, str) and name and (wrong := syntax.label_error(name)):
+            found.append(Violation(f"spec.{field}", f"Invalid value: {name!r}: {wrong}"))
+    for field in (*_TEXTS, "hostname", "subdomain"):
         if not isinstance(spec.get(field, ""), str):
             found.append(
                 Violation(f"spec.{field}", f"Invalid value: {spec[field]!r}: must be a string")
@@ -217,6 +232,20 @@ def _check_request(spec: Object) -> list[Violation]:
         resources.pod_request(spec)
     except (InvalidError, AttributeError, TypeError) as error:
         return [Violation("spec.overhead", f"Invalid value: {error}")]
+    return []
+
+
+def _check_policy(container: object, path: str, *, init: bool) -> list[Violation]:
+    """Only an init container may have a restart policy of its own, which makes it a sidecar."""
+    policy = container.get("restartPolicy") if isinstance(container, dict) else None
+    if policy is None:
+        return []
+    if not init:
+        why = "Forbidden: may not be set for non-init containers"
+        return [Violation(f"{path}.restartPolicy", why)]
+    if policy != "Always":
+        why = f'Unsupported value: {policy!r}: supported values: "Always"'
+        return [Violation(f"{path}.restartPolicy", why)]
     return []
 
 
@@ -243,6 +272,7 @@ def _check_container(container: object, path: str, names: set[str]) -> list[Viol
     if not isinstance(container.get("workingDir", ""), str):
         found.append(Violation(f"{path}.workingDir", "Invalid value: must be a string"))
     found += _check_env(container.get("env", []), f"{path}.env")
+    found += _check_env_from(container.get("envFrom", []), f"{path}.envFrom")
     return found + _check_resources(container["resources"], f"{path}.resources")
 
 
@@ -265,6 +295,26 @@ def _check_env(variables: object, path: str) -> list[Violation]:
         elif variable.get("value") and variable.get("valueFrom"):
             why = "Invalid value: may not be specified when `value` is not empty"
             found.append(Violation(f"{at}.valueFrom", why))
+    return found
+
+
+def _check_env_from(sources: object, path: str) -> list[Violation]:
+    if not isinstance(sources, list):
+        return [Violation(path, "Invalid value: must be a list")]
+    found = []
+    for index, source in enumerate(sources):
+        at = f"{path}[{index}]"
+        if not isinstance(source, dict) or not isinstance(source.get("prefix", ""), str):
+            found.append(Violation(at, "Invalid value: must be an object with a text prefix"))
+            continue
+        kinds = [kind for kind in ("configMapRef", "secretRef") if kind in source]
+        if len(kinds) != 1:
+            why = "Invalid value: must specify one of: `configMapRef` or `secretRef`"
+            found.append(Violation(at, why))
+        elif not isinstance(source[kinds[0]], dict) or not isinstance(
+            source[kinds[0]].get("name"), str
+        ):
+            found.append(Violation(f"{at}.{kinds[0]}.name", "Required value"))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Containers as processes of this machine, each a session of its own.
+"""Containers as processes of this machine, each in a sandbox of its own where there are any.
 
 They live on when this process ends, however it ends, and are taken over by the next.
 """
@@ -6,24 +6,43 @@ They live on when this process ends, however it ends, and are taken over by the 
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
+from typing import Final
 
+from hekla.local import environment, sandbox
 from hekla.local.environment import Place
 from hekla.local.kubelet import Kubelet, PodRef
+from hekla.local.peers import Peers, peer
 from hekla.local.pod_run import PodRun
 from hekla.local.registry import Kind, Object
+from hekla.local.sandbox import Mount, Sandbox
 from hekla.local.storage import Storage
 from hekla.local.sweeps import Sweeper
+
+PLAIN: Final = "containers are plain processes: no sandboxes, no mounts"
+
+log = logging.getLogger(__name__)
 
 
 class ProcessRuntime:
     """The pods that run as processes."""
 
-    def __init__(self, kubelet: Kubelet, storage: Storage, *, folder: Path, home: Path) -> None:
+    def __init__(
+        self,
+        kubelet: Kubelet,
+        storage: Storage,
+        *,
+        folder: Path,
+        home: Path,
+        peers: Peers,
+        sandboxes: bool,
+    ) -> None:
         self._kubelet = kubelet
+        self._peers = peers
         self._storage = storage
         self._folder = folder
         self._home = home
@@ -31,6 +50,15 @@ class ProcessRuntime:
         self._runs: dict[str, tuple[PodRun, asyncio.Task[None]]] = {}
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
+        self._sandbox: Sandbox | None = None
+        self.note = "" if sandboxes else PLAIN
+        """What users should know of how containers run here."""
+        if sandboxes:
+            try:
+                self._sandbox = sandbox.find(peers.layer("default"))
+            except sandbox.UnavailableError as error:
+                self.note = f"{PLAIN} ({error})"
+                log.warning("no sandboxes", extra={"reason": str(error)})
 
     def begin(self, known: Collection[str]) -> None:
         """See ``Runtime``."""
@@ -46,10 +74,13 @@ class ProcessRuntime:
             kubelet=self._kubelet,
             sweeper=self._sweeper,
             folder=self._folder / ref.uid,
-            place=partial(self._place, pod["spec"]["nodeName"], ip),
+            place=self._place(pod["spec"]["nodeName"], ip),
             lookup=partial(self._look_up, ref.namespace),
+            box=partial(self._box, ref.namespace, environment.hostname(pod)),
         )
+        self._peers.join(ref.uid, peer(pod, ip))
         task = self._kubelet.tasks.spawn(run.run(), name=f"pod {ref.namespace}/{ref.name}")
+        task.add_done_callback(lambda _: self._peers.leave(ref.namespace, ref.uid))
         self._runs[ref.uid] = (run, task)
 
     def stop(self, ref: PodRef, seconds: float) -> None:
@@ -71,15 +102,19 @@ class ProcessRuntime:
         await self._sweeper.sweep(uid)
         await asyncio.to_thread(shutil.rmtree, self._folder / uid, ignore_errors=True)
 
-    def _place(self, node: str, ip: str, work: str) -> Place:
-        return Place(
-            node=node,
-            ip=ip,
-            home=str(self._home),
-            work=work,
-            allocatable=self._kubelet.allocatable(node),
-        )
+    def _box(
+        self, namespace: str, hostname: str, mounts: list[Mount], folder: Path
+    ) -> list[str]:
+        if self._sandbox is None:
+            return []
+        layer = self._peers.layer(namespace)
+        kept = [folder, self._peers.folder]
+        return self._sandbox.words(mounts, hostname=hostname, layer=layer, kept=kept)
+
+    def _place(self, node: str, ip: str) -> Place:
+        allocatable = self._kubelet.allocatable(node)
+        return Place(node=node, ip=ip, home=str(self._home), allocatable=allocatable)
 
     def _look_up(self, namespace: str, kind: Kind, name: str) -> Object | None:
-        entry = self._storage.get(kind, namespace, name)
+        entry = self._storage.get(kind, namespace if kind.namespaced else "", name)
         return None if entry is None else entry.object()

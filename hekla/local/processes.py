@@ -63,15 +63,18 @@ class Process(NamedTuple):
             os.close(handle)
 
 
-async def reaped(pid: int) -> None:
-    """Return once our child is dead, and let its number go."""
+async def reaped(pid: int) -> int | None:
+    """Wait until our child is dead, and let its number go; its exit code, if it had one."""
     handle = os.pidfd_open(pid)  # cannot be another's: the number is ours until we reap it
     try:
         await _readable(handle)
     finally:
         os.close(handle)
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
+    try:
+        _, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
 
 
 async def _readable(handle: int) -> None:

@@ -36,7 +36,7 @@ def _fields(*paths: str) -> dict[str, Field]:
     return {path: Field(tuple(path.split("."))) for path in paths}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """One kind of object, and how it is reached."""
 
@@ -103,7 +103,7 @@ PODS: Final = Kind(
     "Pod",
     short_names=("po",),
     status=True,
-    subresources=("binding", "log"),
+    subresources=("binding", "eviction", "log"),
     generation=True,
     fields=_fields(
         "spec.nodeName",
@@ -127,6 +127,43 @@ SERVICES: Final = Kind(
 )
 CONFIGMAPS: Final = Kind("", "v1", "configmaps", "ConfigMap", short_names=("cm",))
 SECRETS: Final = Kind("", "v1", "secrets", "Secret", fields=_fields("type"))
+SERVICE_ACCOUNTS: Final = Kind(
+    "", "v1", "serviceaccounts", "ServiceAccount", short_names=("sa",)
+)
+CLAIMS: Final = Kind(
+    "",
+    "v1",
+    "persistentvolumeclaims",
+    "PersistentVolumeClaim",
+    short_names=("pvc",),
+    status=True,
+)
+VOLUMES: Final = Kind(
+    "",
+    "v1",
+    "persistentvolumes",
+    "PersistentVolume",
+    namespaced=False,
+    short_names=("pv",),
+    status=True,
+)
+STORAGE_CLASSES: Final = Kind(
+    "storage.k8s.io",
+    "v1",
+    "storageclasses",
+    "StorageClass",
+    namespaced=False,
+    short_names=("sc",),
+)
+DISRUPTION_BUDGETS: Final = Kind(
+    "policy",
+    "v1",
+    "poddisruptionbudgets",
+    "PodDisruptionBudget",
+    short_names=("pdb",),
+    status=True,
+    generation=True,
+)
 EVENTS: Final = Kind(
     "",
     "v1",
@@ -165,6 +202,11 @@ BUILT_IN: Final = (
     SERVICES,
     CONFIGMAPS,
     SECRETS,
+    SERVICE_ACCOUNTS,
+    CLAIMS,
+    VOLUMES,
+    STORAGE_CLASSES,
+    DISRUPTION_BUDGETS,
     EVENTS,
     PRIORITY_CLASSES,
     LEASES,

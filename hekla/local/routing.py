@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 import orjson
 
-from hekla.local import errors
+from hekla.local import errors, metadata
 from hekla.local.objects import Deletion
-from hekla.local.patch import without_nulls
+from hekla.local.patch import JsonPatch, MalformedError, MergePatch, Patch, without_nulls
 from hekla.local.registry import NAMESPACES, Kind, Registry
 
 MERGE_PATCH: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
 _FALSE: Final = frozenset({"", "0", "false", "False"})
-_PROPAGATION: Final = frozenset({"Foreground", "Background", "Orphan"})
 
 
 class Target(NamedTuple):
@@ -79,18 +80,26 @@ class Request:
         value = _parsed(self.body)
         return without_nulls(value) if b"null" in self.body else value
 
-    def merge_patch(self) -> object:
+    def patch(self) -> Patch:
         """The body of a patch.
 
         Raises:
-            ApiError: it is not a merge patch.
+            ApiError: it is no patch of a known form.
         """
+        if self.content_type == JSON_PATCH:
+            try:
+                return JsonPatch(_parsed(self.body))
+            except MalformedError as error:
+                raise errors.bad_request(f"the JSON patch cannot be read: {error}") from error
         if self.content_type != MERGE_PATCH:
             raise errors.unsupported_media_type(
                 f'patches of the type "{self.content_type[:80]}" are not supported: '
-                f"send {MERGE_PATCH} (with kubectl: patch --type=merge)"
+                f"send {MERGE_PATCH} or {JSON_PATCH} (with kubectl: patch --type=merge)"
             )
-        return _parsed(self.body)
+        value = _parsed(self.body)
+        if not isinstance(value, dict):
+            raise errors.bad_request("a merge patch must be an object")
+        return MergePatch(value)
 
 
 def read_query(raw: bytes) -> dict[str, str]:
@@ -130,21 +139,19 @@ def _split(path: str) -> tuple[str, str, list[str]]:
     return "", "", []
 
 
-def deletion(request: Request) -> Deletion:
-    """How a DELETE wants it done, by its body and its parameters.
+def deletion(request: Request, body: object = None) -> Deletion:
+    """How a DELETE wants it done, by its parameters and ``body``, else its own.
 
     Raises:
         ApiError: it says something that is not known.
     """
-    body = request.json() if request.body else {}
+    if body is None:
+        body = request.json() if request.body else {}
     if not isinstance(body, dict):
-        raise errors.bad_request("the body of a delete must be an object")
+        raise errors.bad_request("the options of a delete must be an object")
     grace = body.get("gracePeriodSeconds", request.number("gracePeriodSeconds"))
     if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
         raise errors.bad_request(f"invalid value for gracePeriodSeconds: {grace!r}")
-    propagation = body.get("propagationPolicy", request.query.get("propagationPolicy"))
-    if propagation is not None and propagation not in _PROPAGATION:
-        raise errors.bad_request(f"invalid value for propagationPolicy: {propagation!r}")
     preconditions = body.get("preconditions", {})
     if not isinstance(preconditions, dict):
         raise errors.bad_request("preconditions must be an object")
@@ -153,7 +160,20 @@ def deletion(request: Request) -> Deletion:
         preconditions.get("uid"),
         preconditions.get("resourceVersion"),
         request.dry_run or body.get("dryRun") == ["All"],
+        _propagation(request, body),
     )
+
+
+def _propagation(request: Request, body: Mapping[str, Any]) -> str | None:
+    wanted: str | None = body.get("propagationPolicy", request.query.get("propagationPolicy"))
+    if wanted is not None and wanted not in list(metadata.PROPAGATION):
+        raise errors.bad_request(f"invalid value for propagationPolicy: {wanted!r}")
+    old = body.get("orphanDependents")
+    if old is None:
+        return wanted
+    if wanted is not None or not isinstance(old, bool):
+        raise errors.bad_request("orphanDependents must be true or false, and stand alone")
+    return "Orphan" if old else "Background"
 
 
 def _has(kind: Kind, subresource: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from hekla.domain import resources
 from hekla.domain.errors import InvalidError, Violation
-from hekla.local import pods, registry
+from hekla.local import budgets, claim_rules, pods, registry
 from hekla.local.registry import Object
 
 
@@ -181,6 +181,19 @@ RULES: Final[Mapping[str, Rules]] = {
     registry.SECRETS.resource: Rules(
         defaults=_secret_defaults, check=_check_secret, check_update=_check_secret_update
     ),
+    registry.CLAIMS.resource: Rules(
+        defaults=claim_rules.claim_defaults,
+        check=claim_rules.check_claim,
+        check_update=claim_rules.check_claim_update,
+        first_status=lambda _: {"phase": "Pending"},
+    ),
+    registry.VOLUMES.resource: Rules(
+        defaults=claim_rules.volume_defaults,
+        check=claim_rules.check_volume,
+        first_status=lambda _: {"phase": "Available"},
+    ),
+    registry.STORAGE_CLASSES.resource: Rules(check=claim_rules.check_class),
+    registry.DISRUPTION_BUDGETS.resource: Rules(check=budgets.check_budget),
     registry.SERVICES.resource: Rules(defaults=_service_defaults, check=_check_service),
     registry.PRIORITY_CLASSES.resource: Rules(
         defaults=_priority_class_defaults,

@@ -10,6 +10,8 @@ from typing import Final, Literal
 from hekla.config import setting
 
 PREFIX: Final = "HEKLA_LOCAL"
+NOTE: Final = "note"
+"""The file in the home that tells users what they should know of how containers run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Settings:
     """How many pods a node takes."""
     runtime: Literal["process", "simulate"] = "process"
     """Whether containers run as processes or only pretend to."""
+    sandboxes: bool = True
+    """Whether containers get sandboxes by bubblewrap, where it runs; else plain processes."""
     start_delay: timedelta = timedelta()
     """How long a simulated container takes to start."""
     simulate_duration: timedelta = timedelta(seconds=1)

@@ -39,6 +39,11 @@ NEEDS: Final[Mapping[str, Sequence[str]]] = {
 }
 """The services each service calls."""
 
+OWN_SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
+    "scheduler": {"HEKLA_SCHEDULER_SHARED_VOLUMES": "true"},
+}
+"""What a service has to know of the local cluster: its volumes are folders of this machine."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -201,6 +206,7 @@ def _service(
             "GRPC_VERBOSITY": "NONE",  # its own lines are no JSON; what fails is told by us
             "HEKLA_DATABASE_URL": database_url(home, options),
             "KUBECONFIG": str(kubeconfig(home)),
+            **OWN_SETTINGS.get(service, {}),
             f"{prefix}_LISTEN": f"{LOOPBACK}:{ports[unit]}",
             f"{prefix}_HTTP_LISTEN": f"{LOOPBACK}:{ports[http_port(unit)]}",
             **{

@@ -43,7 +43,7 @@ class Sweeper:
 
 
 def _kill(marks: frozenset[_Mark]) -> None:
-    def ours(environ: Mapping[str, str]) -> bool:
+    def ours(_pid: int, environ: Mapping[str, str]) -> bool:
         uid = environ.get(strays.POD_UID, "")
         return (uid, None) in marks or (uid, environ.get(CONTAINER)) in marks
 

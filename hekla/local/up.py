@@ -16,6 +16,7 @@ from hekla.client.endpoints import HOME_VARIABLE
 from hekla.domain.errors import DomainError, PreconditionError, UnavailableError
 from hekla.local import readiness, stack
 from hekla.local.endpoints import Home, choose_ports, remembered_ports, write_private
+from hekla.local.settings import NOTE
 from hekla.local.strays import kill_strays
 from hekla.local.supervisor import control, processes
 from hekla.local.supervisor.unit import HOPELESS, State
@@ -47,6 +48,8 @@ class Standing:
     problem: str | None
     """Why it is not ready; None if it is."""
     address: str
+    note: str = ""
+    """What else users should know of it."""
 
 
 def up(
@@ -73,7 +76,7 @@ def up(
         try:
             _launch(home, asked, environ, report)
             _await_ready(home, report, timeout)
-        except BaseException:
+        except BaseException:  # also Ctrl-C must not leave half a stack
             with contextlib.suppress(DomainError):
                 _take_down(home, report=lambda _line: None)
             raise
@@ -116,6 +119,7 @@ def status(home: Home) -> Sequence[Standing] | None:
             restarts=unit["restarts"],
             problem=readiness.why_not(unit, home, ports),
             address=_address(unit["name"], ports),
+            note=_note(home) if unit["name"] == stack.CLUSTER else "",
         )
         for unit in units
         if unit["state"] != State.DONE
@@ -163,6 +167,13 @@ def _ends(home: Home) -> bool:
 
 def _units(home: Home) -> Sequence[Mapping[str, Any]]:
     return _ask(home, {"op": "status"})["units"]  # type: ignore[no-any-return]
+
+
+def _note(home: Home) -> str:
+    try:
+        return (home.cluster / NOTE).read_text().strip()
+    except OSError:
+        return ""
 
 
 def _address(name: str, ports: Mapping[str, int]) -> str:

@@ -26,6 +26,7 @@ from services.scheduler.events import Kind
 from services.scheduler.inbox import Inbox
 from services.scheduler.loop import Scheduler
 from services.scheduler.policies import Policies
+from services.scheduler.projection import VOLUME_CLAIMS
 from services.scheduler.readiness import Readiness
 from services.scheduler.renewal import Renewal
 from services.scheduler.servicer import SERVICES, register
@@ -43,7 +44,8 @@ def main(settings: SchedulerConfig) -> None:
     """Schedule, or stand by."""
     termination = Termination.by_signal()
     fence, progress, inbox = Fence(), Progress(), Inbox()
-    policies = Policies(settings.conf, progress.move)
+    everywhere = (VOLUME_CLAIMS,) if settings.shared_volumes else ()
+    policies = Policies(settings.conf, progress.move, provided=everywhere)
     holder = new_holder()
     database = Database(settings.database_url, pool_size=4)
     channel = connect(settings.controller)

@@ -30,6 +30,9 @@ class SchedulerConfig(ServiceConfig):
     conf: Path | None = None
     """A volcano-scheduler.conf; it is read again when it changes. Else a default is used."""
 
+    shared_volumes: bool = False
+    """Every node reaches every volume: pods with claims may go to any node, or else wait."""
+
     schedule_period: timedelta = timedelta(seconds=1)
     """A session begins at least as often, whether anything happened or not."""
 

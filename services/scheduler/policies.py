@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,14 +22,17 @@ log = logging.getLogger(__name__)
 class Policies:
     """A ``volcano-scheduler.conf``, or the default."""
 
-    def __init__(self, path: Path | None, move: Callable[[], None]) -> None:
-        """Read the policy.
+    def __init__(
+        self, path: Path | None, move: Callable[[], None], *, provided: Collection[str] = ()
+    ) -> None:
+        """Read the policy; ``provided`` are demands of pods that every node meets.
 
         Raises:
             InvalidError: it cannot be read, or makes no sense.
         """
         self._path = path
         self._move = move
+        self._provided = frozenset(provided)
         self._looked_at = time.monotonic()
         self._text = self._read()
         self.framework = self._load(self._text)
@@ -73,6 +76,7 @@ class Policies:
                 "warnings": loaded.warnings,
             },
         )
+        loaded.framework.provides |= self._provided
         return _observed(loaded.framework, self._move)
 
 

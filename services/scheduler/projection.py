@@ -27,6 +27,7 @@ from services.scheduler.core.objects import (
 from services.scheduler.events import SeenPod
 
 TASK_PRIORITY: Final = "volcano.sh/task-priority"
+VOLUME_CLAIMS: Final = "volumeClaims"
 UNREADABLE: Final = "unreadableRequest"
 UNREADABLE_AFFINITY: Final = "unreadableNodeAffinity"
 _PHASES: Final = {phase.value: phase for phase in PodPhase}
@@ -180,7 +181,7 @@ def _features(spec: Mapping[str, Any]) -> list[str]:
     if spec.get("hostPorts"):
         found.append("hostPorts")
     if spec.get("claims"):
-        found.append("volumeClaims")
+        found.append(VOLUME_CLAIMS)
     return found
 
 

@@ -129,7 +129,9 @@ def job(name: str, command: str, *, replicas: int = 1) -> Job:
         "command": ["sh", "-c", command],
         "resources": {"requests": {"cpu": "500m"}},
     }
-    template = pod_template(containers=[container], restartPolicy="Never")
+    template = pod_template(
+        containers=[container], restartPolicy="Never", terminationGracePeriodSeconds=1
+    )
     return make_job(name, make_task("main", replicas, template=template))
 
 

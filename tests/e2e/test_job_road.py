@@ -30,7 +30,12 @@ def manifest(name: str, command: str, *, replicas: int = 1, **spec: Any) -> str:
         "command": ["sh", "-c", command],
         "resources": {"requests": {"cpu": "500m"}},
     }
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    spec_of_pods = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 1,  # a shell heeds no SIGTERM, as in any container
+        "containers": [container],
+    }
+    template = {"spec": spec_of_pods}
     task = {"name": "main", "replicas": replicas, "template": template, **spec.pop("task", {})}
     return json.dumps(
         {
@@ -53,7 +58,9 @@ def nothing_is_left(stack: Stack, name: str) -> bool:
 
 
 def test_the_first_example_runs_and_its_deletion_leaves_nothing(stack: Stack) -> None:
-    stack.ok("apply", "-f", str(EXAMPLES / "job.yaml"))
+    text = (EXAMPLES / "job.yaml").read_text()
+    text += "          terminationGracePeriodSeconds: 1\n"  # sleep heeds no SIGTERM
+    stack.ok("apply", "-f", "-", stdin=text)
     stack.ok("job", "wait", "job-1", "--for", "Running", "--timeout", "60s")
 
     stack.ok("job", "delete", "job-1")

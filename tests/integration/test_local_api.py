@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from kubernetes import client, config, watch
 
-from tests.support.local_cluster import LocalCluster, Object, make_pod
+from tests.support.local_cluster import Answer, LocalCluster, Object, make_pod
 from tests.support.waiting import wait_until
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -267,7 +268,6 @@ def test_what_cannot_be_done_is_refused_with_a_status(
     [
         ("POST", CONFIGMAPS, "application/vnd.kubernetes.protobuf", "create -f"),
         ("PATCH", f"{CONFIGMAPS}/x", "application/strategic-merge-patch+json", "--type=merge"),
-        ("PATCH", f"{CONFIGMAPS}/x", "application/json-patch+json", "merge-patch+json"),
         ("PATCH", f"{CONFIGMAPS}/x", "application/apply-patch+yaml", "merge-patch+json"),
     ],
 )
@@ -341,7 +341,63 @@ def test_lists_select_by_labels_and_fields_and_come_in_pages(cluster: LocalClust
     second = cluster.get(f"{path}?limit=3&continue={first['metadata']['continue']}")
     assert names(second) == ["c2", "c3", "c4"]
     assert second["metadata"] == {"resourceVersion": first["metadata"]["resourceVersion"]}
+
+
+def test_all_pages_are_the_list_as_it_was_when_the_first_was_read(
+    cluster: LocalCluster,
+) -> None:
+    path = "/api/v1/namespaces/steady/configmaps"
+    cluster.make("/api/v1/namespaces", named("steady"))
+    for index in range(4):
+        cluster.make(path, named(f"c{index}", data={"is": "old"}))
+    first = cluster.get(f"{path}?limit=1")
+    more = f"{path}?continue={first['metadata']['continue']}"
+
+    cluster.make(path, named("c1a"))
+    cluster.call("DELETE", f"{path}/c2")
+    cluster.merge(f"{path}/c3", {"data": {"is": "new"}})
+
+    rest = cluster.get(more)
+    assert [item["metadata"]["name"] for item in rest["items"]] == ["c1", "c2", "c3"]
+    assert rest["items"][2]["data"] == {"is": "old"}
+    assert rest["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+    assert cluster.get(more) == rest
+    other = cluster.call("GET", f"{more}&labelSelector=a")
+    assert (other.code, other.body["reason"]) == (400, "BadRequest")
     assert cluster.call("GET", f"{path}?continue=bogus").code == 400
+    unknown = base64.urlsafe_b64encode(b'["0123456789abcdef", 1]').decode()
+    gone = cluster.call("GET", f"{path}?continue={unknown}")
+    assert (gone.code, gone.body["reason"]) == (410, "Expired")
+
+
+def test_a_json_patch_is_applied_whole_or_not_at_all(cluster: LocalCluster) -> None:
+    path = f"{CONFIGMAPS}/patched"
+    cluster.make(CONFIGMAPS, named("patched", data={"a": "1"}))
+
+    def patch(*operations: Any) -> Answer:
+        content_type = "application/json-patch+json"
+        return cluster.call("PATCH", path, list(operations), content_type=content_type)
+
+    test = {"op": "test", "path": "/data/a", "value": "1"}
+    done = patch(test, {"op": "replace", "path": "/data/a", "value": "2"})
+    assert (done.code, done.body["data"]) == (200, {"a": "2"})
+    add = {"op": "add", "path": "/data/b", "value": "x"}
+    for operations, code, says in (
+        ([add, test], 422, "rejected"),
+        ([add, {"op": "remove", "path": "/data/none"}], 422, "none"),
+        ([{"op": "add", "path": "/data/a/b/c", "value": "x"}], 422, "rejected"),
+        ([{"op": "leap", "path": "/data"}], 400, "leap"),
+        ([{"op": "add", "path": "/data/b"}], 422, "value"),
+        ([{"op": "add"}], 400, "path"),
+        (["add"], 400, "operation 0"),
+        ([{"op": "replace", "path": "", "value": 5}], 400, "object"),
+        ([{"op": "add", "path": "/data/b", "value": 5}], 422, "data[b]"),
+        ([{"op": "replace", "path": "/metadata/name", "value": "other"}], 400, "name"),
+    ):
+        answer = patch(*operations)
+        assert (answer.code, answer.body["kind"]) == (code, "Status"), operations
+        assert says in answer.body["message"]
+    assert cluster.get(path)["data"] == {"a": "2"}
 
 
 def test_a_delete_with_a_precondition_hits_only_what_was_meant(cluster: LocalCluster) -> None:
@@ -494,7 +550,8 @@ def test_discovery_lists_what_is_served(cluster: LocalCluster) -> None:
     groups = [group["name"] for group in cluster.get("/apis")["groups"]]
     core = {item["name"]: item for item in cluster.get("/api/v1")["resources"]}
 
-    assert groups == ["scheduling.k8s.io", "coordination.k8s.io"]
+    assert groups == ["storage.k8s.io", "policy", "scheduling.k8s.io", "coordination.k8s.io"]
+    assert core["pods/eviction"]["group"] == "policy"
     assert core["pods"]["shortNames"] == ["po"]
     assert {"pods/status", "pods/binding", "pods/log"} <= core.keys()
     assert cluster.get("/version/")["major"] == "1"

@@ -47,8 +47,8 @@ def log(cluster: LocalCluster, name: str, query: str = "") -> str:
     [
         ("fine", "exit 0", "Succeeded", 0),
         ("bad", "exit 3", "Failed", 3),
-        ("shot", "kill -KILL $$$$", "Failed", 137),
-        ("asked", "kill -TERM $$$$", "Failed", 143),
+        ("shot", "sh -c 'kill -KILL $$$$'; exit $?", "Failed", 137),
+        ("asked", "sh -c 'kill -TERM $$$$'; exit $?", "Failed", 143),
     ],
 )
 def test_the_exit_code_of_a_container_is_told(

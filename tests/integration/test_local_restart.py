@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hekla.local import strays
-from hekla.local.launches import SHIM, ContainerFolder
+from hekla.local.launches import SHIM, ContainerFolder, Launch
 from tests.support.local_cluster import Answer, LocalCluster, Object, make_pod
 from tests.support.waiting import wait_until
 
@@ -135,7 +135,7 @@ def test_a_container_that_ends_while_nobody_looks_is_told_of_later(
     launch = cluster.home / "pods" / made["metadata"]["uid"] / "main" / "launch-0"
 
     cluster.kill()
-    wait_until((launch / "exit").exists, what="the exit code on the disk")
+    wait_until(Launch(launch).ended, what="the exit code on the disk")
     cluster.start()
 
     pod = cluster.wait_for_phase("alone", "Failed")

@@ -168,7 +168,13 @@ def witness_job(
     task = {
         "name": "main",
         "replicas": replicas,
-        "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        "template": {
+            "spec": {
+                "restartPolicy": "Never",
+                "terminationGracePeriodSeconds": 1,
+                "containers": [container],
+            }
+        },
     }
     return json.dumps(
         {

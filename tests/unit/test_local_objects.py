@@ -17,6 +17,7 @@ from hekla.local import registry
 from hekla.local.errors import ApiError
 from hekla.local.journal import Journal
 from hekla.local.objects import Deletion, Objects
+from hekla.local.patch import JsonPatch, MergePatch, Patch
 from hekla.local.registry import BUILT_IN, Kind, Object, Registry
 from hekla.local.storage import Storage, entry_of
 
@@ -80,8 +81,9 @@ def test_whatever_is_sent_is_done_or_refused(sent: list[tuple[Kind, Any, Any]]) 
             where = (kind, "here" if kind.namespaced else "", "x")
             for act in (
                 partial(objects.create, *where[:2], orjson.loads(orjson.dumps(body))),
-                partial(objects.patch, *where, change),
-                partial(objects.patch, *where, change, status=True),
+                partial(objects.patch, *where, MergePatch(change)),
+                partial(objects.patch, *where, MergePatch(change), status=True),
+                partial(objects.patch, *where, operations(change)),
                 partial(objects.replace, *where, change),
                 partial(objects.bind, *where[1:], change),
                 partial(objects.delete, *where, Deletion()),
@@ -92,6 +94,13 @@ def test_whatever_is_sent_is_done_or_refused(sent: list[tuple[Kind, Any, Any]]) 
                     assert_readable(kind, latest.raw)
 
     with_objects(play)
+
+
+def operations(change: Object) -> Patch:
+    """The same as a JSON patch."""
+    return JsonPatch(
+        [{"op": "add", "path": f"/{key}", "value": value} for key, value in change.items()]
+    )
 
 
 def done_or_refused(act: Callable[[], object]) -> None:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from hekla.local.patch import merge, without_nulls
+from hekla.local.patch import JsonPatch, MalformedError, UnfitError, merge, without_nulls
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -75,3 +76,26 @@ def test_what_is_left_without_nulls_has_none_in_objects(value: Any) -> None:
         )
 
     assert None not in members(without_nulls(value))
+
+
+PATHS = st.sampled_from(
+    ["", "/", "/a", "/a/0", "/a/-", "/b/c", "/b/c/d", "/-", "a", "/~2", "/a/01"]
+)
+OPERATIONS = st.fixed_dictionaries(
+    {"op": st.sampled_from(["add", "remove", "replace", "move", "copy", "test", "jump"])},
+    optional={
+        "path": PATHS | st.integers(),
+        "from": PATHS | st.none(),
+        "value": st.none() | st.integers() | st.just({"a": [1]}) | st.text(max_size=2),
+    },
+)
+
+
+@given(st.lists(OPERATIONS | st.text(max_size=2), max_size=4))
+def test_whatever_stands_in_a_json_patch_is_done_or_refused(operations: list[Any]) -> None:
+    target = {"a": [1, 2], "b": {"c": "text"}}
+
+    with contextlib.suppress(MalformedError, UnfitError):
+        JsonPatch(operations).apply(target)
+
+    assert target == {"a": [1, 2], "b": {"c": "text"}}

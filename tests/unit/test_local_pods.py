@@ -14,7 +14,7 @@ from hekla.local.processes import Process
 from hekla.local.registry import SECRETS, Kind, Object
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-PLACE = Place(node="n", ip="127.1.0.1", home="/h", work="/w", allocatable={"memory": 2**30})
+PLACE = Place(node="n", ip="127.1.0.1", home="/h", allocatable={"memory": 2**30})
 RUNS = Container(Running(NOW))
 WAITS = Container(Waiting())
 
@@ -38,6 +38,23 @@ def make_pod(**spec: Any) -> Object:
     return pod
 
 
+def phase_of(
+    policy: str,
+    containers: list[Container],
+    inits: list[tuple[str, Container]] | None = None,
+    *,
+    final: bool = False,
+) -> str:
+    """The phase of a pod with these containers; a name that begins with S is a sidecar's."""
+    states = {f"c{index}": item for index, item in enumerate(containers)}
+    spec: Object = {"restartPolicy": policy, "containers": [{"name": name} for name in states]}
+    spec["initContainers"] = [
+        {"name": name} | ({"restartPolicy": "Always"} if name.startswith("S") else {})
+        for name, _ in inits or []
+    ]
+    return pod_status.phase(spec, states | dict(inits or []), final=final)
+
+
 @pytest.mark.parametrize(
     ("policy", "containers", "phase"),
     [
@@ -57,12 +74,65 @@ def make_pod(**spec: Any) -> Object:
 def test_the_phase_of_a_pod_follows_from_its_containers(
     policy: str, containers: list[Container], phase: str
 ) -> None:
-    assert pod_status.phase(policy, containers, final=False) == phase
+    assert phase_of(policy, containers) == phase
 
 
 @pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (143, "Failed")])
 def test_a_pod_that_is_made_to_end_does_not_go_on(code: int, phase: str) -> None:
-    assert pod_status.phase("Always", [over(code)], final=True) == phase
+    assert phase_of("Always", [over(code)], final=True) == phase
+
+
+@pytest.mark.parametrize(
+    ("policy", "inits", "main", "final", "phase"),
+    [
+        pytest.param("Never", [("i", RUNS)], WAITS, False, "Pending", id="still prepares"),
+        pytest.param(
+            "OnFailure", [("i", crashing(1))], WAITS, False, "Pending", id="tries again"
+        ),
+        pytest.param("Never", [("i", over(1))], WAITS, True, "Failed", id="could not prepare"),
+        pytest.param("Never", [("i", over(0))], RUNS, False, "Running", id="is prepared"),
+        pytest.param("Never", [("i", over(0))], over(0), True, "Succeeded", id="all went well"),
+        pytest.param("Never", [("S", RUNS)], over(0), False, "Running", id="a sidecar runs on"),
+        pytest.param(
+            "Never", [("S", over(143))], over(0), True, "Succeeded", id="and is ended"
+        ),
+        pytest.param("Never", [("S", over(0))], over(3), True, "Failed", id="it helps nobody"),
+    ],
+)
+def test_init_containers_hold_a_pod_back_and_sidecars_do_not_count(
+    policy: str, inits: list[tuple[str, Container]], main: Container, *, final: bool, phase: str
+) -> None:
+    assert phase_of(policy, [main], inits, final=final) == phase
+
+
+def test_a_container_whose_turn_has_not_come_says_what_it_waits_for() -> None:
+    pod = make_pod(initContainers=[{"name": "i", "image": "x"}, {"name": "j", "image": "x"}])
+
+    status = pod_status.build(pod, {"i": RUNS}, ip="1", now=NOW)
+
+    reasons = [
+        item["state"].get("waiting", {}).get("reason")
+        for item in [*status["initContainerStatuses"], *status["containerStatuses"]]
+    ]
+    assert reasons == [None, "PodInitializing", "PodInitializing"]
+    assert status["containerStatuses"][0]["containerID"] == ""
+    conditions = {item["type"]: item["status"] for item in status["conditions"]}
+    assert conditions["Initialized"] == "False"
+    after = pod_status.build(pod, {"i": over(0), "j": over(0), "c": RUNS}, ip="1", now=NOW)
+    assert [item["ready"] for item in after["initContainerStatuses"]] == [True, True]
+    assert {item["status"] for item in after["conditions"]} == {"True"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "wait"),
+    [([], 1), ([1], 1), ([1, 1], 2), ([1] * 5, 16), ([1] * 50, 60), ([1, 1, 700, 1], 2)],
+)
+def test_a_container_that_keeps_ending_waits_longer_until_it_has_run_well(
+    seconds: list[float], wait: float
+) -> None:
+    runs = [pod_status.exited(1, NOW, NOW + timedelta(seconds=each)) for each in seconds]
+
+    assert pod_status.back_off(runs) == wait
 
 
 def test_a_condition_keeps_its_time_until_its_value_changes() -> None:
@@ -198,14 +268,14 @@ def test_a_source_that_is_missing_is_said_so(source: Object) -> None:
     container = {"name": "c", "env": [{"name": "X", "valueFrom": source}]}
 
     with pytest.raises(ConfigError):
-        environment.build(make_pod(), container, PLACE, no_objects)
+        environment.build(make_pod(), container, PLACE, "/w", no_objects)
 
 
 def test_an_optional_source_may_be_missing() -> None:
     reference = {"name": "none", "key": "k", "optional": True}
     container = {"name": "c", "env": [{"name": "X", "valueFrom": {"secretKeyRef": reference}}]}
 
-    assert "X" not in environment.build(make_pod(), container, PLACE, no_objects)
+    assert "X" not in environment.build(make_pod(), container, PLACE, "/w", no_objects)
 
 
 def test_all_of_a_secret_can_be_taken_with_a_prefix() -> None:
@@ -214,7 +284,7 @@ def test_all_of_a_secret_can_be_taken_with_a_prefix() -> None:
     def lookup(kind: Kind, name: str) -> Object | None:
         return {"data": {"k": "aGk="}} if (kind, name) == (SECRETS, "s") else None
 
-    assert environment.build(make_pod(), container, PLACE, lookup)["P_k"] == "hi"
+    assert environment.build(make_pod(), container, PLACE, "/w", lookup)["P_k"] == "hi"
 
 
 @pytest.mark.parametrize(
@@ -234,7 +304,7 @@ def test_an_amount_is_told_in_the_unit_asked_for(
     variable = {"name": "X", "valueFrom": {"resourceFieldRef": reference}}
     container = {"name": "c", "env": [variable], "resources": {"requests": {"cpu": "1500m"}}}
 
-    assert environment.build(make_pod(), container, PLACE, no_objects)["X"] == value
+    assert environment.build(make_pod(), container, PLACE, "/w", no_objects)["X"] == value
 
 
 def test_addresses_are_not_given_twice() -> None:

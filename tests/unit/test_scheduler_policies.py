@@ -67,6 +67,19 @@ def test_a_file_that_makes_no_sense_at_the_start_is_refused(tmp_path: Path) -> N
         Policies(tmp_path / "absent", lambda: None)
 
 
+def test_what_every_node_provides_stays_provided_when_the_file_changes(tmp_path: Path) -> None:
+    path = tmp_path / "volcano-scheduler.conf"
+    path.write_text(GANG)
+    found = Policies(path, lambda: None, provided=["volumeClaims"])
+    assert "volumeClaims" in found.framework.provides
+
+    path.write_text(MORE)
+
+    assert found.look()
+    assert "volumeClaims" in found.framework.provides
+    assert "volumeClaims" not in Policies(path, lambda: None).framework.provides
+
+
 def test_an_action_is_a_sign_of_life() -> None:
     moves: list[int] = []
     found = Policies(None, lambda: moves.append(1))
