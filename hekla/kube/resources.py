@@ -71,6 +71,20 @@ CUSTOMRESOURCEDEFINITIONS: Final = _in(
     "CustomResourceDefinition",
     namespaced=False,
 )
+MUTATINGWEBHOOKCONFIGURATIONS: Final = _in(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
+VALIDATINGWEBHOOKCONFIGURATIONS: Final = _in(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
 
 JOBS: Final = _in("batch.volcano.sh", "v1alpha1", "jobs", "Job")
 CRONJOBS: Final = _in("batch.volcano.sh", "v1alpha1", "cronjobs", "CronJob")

@@ -194,6 +194,20 @@ PRIORITY_CLASSES: Final = Kind(
     short_names=("pc",),
 )
 LEASES: Final = Kind("coordination.k8s.io", "v1", "leases", "Lease", needs_version=True)
+MUTATING_WEBHOOKS: Final = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
+VALIDATING_WEBHOOKS: Final = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
 
 BUILT_IN: Final = (
     NAMESPACES,
@@ -210,6 +224,8 @@ BUILT_IN: Final = (
     EVENTS,
     PRIORITY_CLASSES,
     LEASES,
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
 )
 
 
