@@ -69,11 +69,16 @@ class Server:
         """The same past any pooling proxy."""
         return self._text(self._direct, database, None)
 
+    def name(self, database: str) -> str:
+        """What a database is called on the server."""
+        known = database == MAINTENANCE or database.startswith(self._prefix)
+        return database if known else self._prefix + database
+
     def make_database(self, name: str, *, template: str = "template1") -> str:
         """Create a database unless it exists; return its URL."""
-        found = template if template == "template1" else self._named(template)
+        found = template if template == "template1" else self.name(template)
         create = sql.SQL("create database {} template {}").format(
-            sql.Identifier(self._named(name)), sql.Identifier(found)
+            sql.Identifier(self.name(name)), sql.Identifier(found)
         )
         with (
             self._administering() as connection,
@@ -96,12 +101,8 @@ class Server:
     def _administering(self) -> psycopg.Connection:
         return psycopg.connect(self.direct_url(MAINTENANCE), autocommit=True)
 
-    def _named(self, database: str) -> str:
-        known = database == MAINTENANCE or database.startswith(self._prefix)
-        return database if known else self._prefix + database
-
     def _text(self, url: URL, database: str, user: str | None) -> str:
-        found = url.set(database=self._named(database))
+        found = url.set(database=self.name(database))
         if user is not None:
             found = found.set(username=user, password=user)
         return found.render_as_string(hide_password=False)
