@@ -47,6 +47,7 @@ class Cluster:
                 self._kubelet,
                 start_delay=settings.start_delay,
                 default_duration=settings.simulate_duration,
+                lookup=self._storage.read,
                 now=_now,
             )
         else:

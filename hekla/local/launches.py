@@ -98,10 +98,7 @@ class Launch:
         ):
             if code is not None:
                 finished = self._time(name)
-                started = self.started_at()
-                if started is None and name == "status":
-                    return self._not_started(finished)
-                return pod_status.exited(int(code), started or finished, finished)
+                return pod_status.exited(int(code), self.started_at() or finished, finished)
         return None
 
     def started_at(self) -> datetime | None:
@@ -112,8 +109,8 @@ class Launch:
         record = self._record(name)
         return None if record is None else Process.read(record)
 
-    def _not_started(self, now: datetime) -> Terminated:
-        """That the sandbox was not made; bubblewrap says why in the log."""
+    def not_started(self, now: datetime) -> Terminated:
+        """That the sandbox could not be made; bubblewrap says why in the log."""
         try:
             said = self.log.read_text(errors="replace").strip().splitlines()
         except OSError:
@@ -228,8 +225,11 @@ async def ended(launch: Launch, keeper_pid: int | None = None) -> Terminated:
         return found
     now = datetime.now(UTC)
     command = launch.command()
-    if launch.boxed and code is not None:  # bubblewrap, if the disk took no code
-        return pod_status.exited(code, launch.started_at() or now, now)
+    if launch.boxed and code is not None:
+        started = launch.started_at()
+        if started is None:
+            return launch.not_started(now)
+        return pod_status.exited(code, started, now)  # the disk took no code
     # Somebody killed the keeper: the code is lost, but not whether the command runs.
     if command is not None:
         await command.gone()

@@ -96,9 +96,11 @@ class Logs:
         entry = self._storage.get(PODS, pod.namespace, pod.name)
         if entry is None or entry.uid != pod.uid or entry.field("status.phase") in FINISHED:
             return True
-        for status in entry.object().get("status", {}).get("containerStatuses", []):
-            if status.get("name") == name:
-                return "terminated" in status.get("state", {})
+        status = entry.object().get("status", {})
+        for field in ("containerStatuses", "initContainerStatuses"):
+            for container in status.get(field, []):
+                if container.get("name") == name:
+                    return "terminated" in container.get("state", {})
         return False
 
 
@@ -111,6 +113,7 @@ def _container(pod: Entry, wanted: str) -> str:
         raise errors.bad_request(
             f"a container name must be specified for pod {pod.name}, choose one of: [{listed}]"
         )
+    names += [container["name"] for container in _spec(pod).get("initContainers") or []]
     if wanted not in names:
         raise errors.bad_request(f"container {wanted} is not valid for pod {pod.name}")
     return wanted

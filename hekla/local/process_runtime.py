@@ -18,7 +18,7 @@ from hekla.local.environment import Place
 from hekla.local.kubelet import Kubelet, PodRef
 from hekla.local.peers import Peers, peer
 from hekla.local.pod_run import PodRun
-from hekla.local.registry import Kind, Object
+from hekla.local.registry import Object
 from hekla.local.sandbox import Mount, Sandbox
 from hekla.local.storage import Storage
 from hekla.local.sweeps import Sweeper
@@ -75,7 +75,7 @@ class ProcessRuntime:
             sweeper=self._sweeper,
             folder=self._folder / ref.uid,
             place=self._place(pod["spec"]["nodeName"], ip),
-            lookup=partial(self._look_up, ref.namespace),
+            lookup=partial(self._storage.read, ref.namespace),
             box=partial(self._box, ref.namespace, environment.hostname(pod)),
         )
         self._peers.join(ref.uid, peer(pod, ip))
@@ -114,7 +114,3 @@ class ProcessRuntime:
     def _place(self, node: str, ip: str) -> Place:
         allocatable = self._kubelet.allocatable(node)
         return Place(node=node, ip=ip, home=str(self._home), allocatable=allocatable)
-
-    def _look_up(self, namespace: str, kind: Kind, name: str) -> Object | None:
-        entry = self._storage.get(kind, namespace if kind.namespaced else "", name)
-        return None if entry is None else entry.object()

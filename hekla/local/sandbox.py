@@ -77,6 +77,8 @@ class Sandbox:
             if any(_below(path, folder) for folder in covered):
                 words += ["--bind", path, path]
         for mount in placed:
+            for folder in _missing_above(mount.target):
+                words += ["--dir", folder]  # else it would be closed to other users
             words += [
                 "--ro-bind" if mount.read_only else "--bind",
                 mount.source,
@@ -162,6 +164,16 @@ def on_machine(path: str, mounts: Iterable[Mount]) -> str:
         if _below(wanted, target):
             return mount.source + wanted[len(target.rstrip("/")) :]
     return path
+
+
+def _missing_above(path: str) -> list[str]:
+    """The folders above a path that this machine does not have, the outermost first."""
+    found = []
+    folder = os.path.dirname(path)  # noqa: PTH120 - a word of a container
+    while not os.path.exists(folder):  # noqa: PTH110 - as above
+        found.append(folder)
+        folder = os.path.dirname(folder)  # noqa: PTH120 - as above
+    return found[::-1]
 
 
 def _below(path: str, folder: str) -> bool:

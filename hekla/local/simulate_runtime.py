@@ -1,7 +1,9 @@
 """Containers that only pretend: they start, last as long as their pod says, and end.
 
 All pods share one heap of times and one timer. The pod says what happens by annotations:
-``hekla.io/simulate-duration`` and ``hekla.io/simulate-exit-code``.
+``hekla.io/simulate-duration`` and ``hekla.io/simulate-exit-code``. Init containers end well at
+once, sidecars last as long as the others. A pod waits for the objects that it needs, as it
+would if it ran.
 """
 
 from __future__ import annotations
@@ -11,19 +13,22 @@ import heapq
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from hekla.domain import duration, names, timestamps
 from hekla.domain.errors import InvalidError
-from hekla.local import pod_status
+from hekla.local import environment, pod_status, volumes
+from hekla.local.environment import ConfigError, Lookup, Place
 from hekla.local.kubelet import Kubelet, PodRef, Report
 from hekla.local.pod_status import Container, Running, Terminated, Waiting
-from hekla.local.registry import Object
+from hekla.local.registry import Kind, Object
 
 _BATCH: Final = 500
 _BACKOFF_FIRST: Final = 1.0
 _BACKOFF_LONGEST: Final = 60.0
 _TERMINATED: Final = 143
+_RETRY: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,8 @@ class _Script:
 
     policy: str
     containers: tuple[str, ...]
+    inits: tuple[str, ...]
+    sidecars: tuple[str, ...]
     lasts: float
     exit_code: int
     problem: str = ""
@@ -43,6 +50,8 @@ class _Pod:
     script: _Script
     container: Container
     """All containers of a pod do the same."""
+    needs: Callable[[], Waiting | None] | None = None
+    """What it still waits for, if anything could be missing."""
     turn: int = 0
     """Which entry of the heap is its own; earlier ones are void."""
     stopping: bool = False
@@ -57,11 +66,13 @@ class SimulateRuntime:
         *,
         start_delay: timedelta,
         default_duration: timedelta,
+        lookup: Callable[[str, Kind, str], Object | None],
         now: Callable[[], datetime],
     ) -> None:
         self._kubelet = kubelet
         self._start_delay = start_delay.total_seconds()
         self._default = default_duration
+        self._lookup = lookup
         self._now = now
         self._pods: dict[str, _Pod] = {}
         self._heap: list[tuple[float, int, str]] = []
@@ -76,6 +87,15 @@ class SimulateRuntime:
     def start(self, ref: PodRef, pod: Object, ip: str) -> None:
         """See ``Runtime``."""
         simulated = _Pod(ref, _script(pod, self._default), _container(pod))
+        if _may_lack(pod):
+            place = Place(
+                node=pod["spec"]["nodeName"],
+                ip=ip,
+                home="",
+                allocatable=self._kubelet.allocatable(pod["spec"]["nodeName"]),
+            )
+            lookup = partial(self._lookup, ref.namespace)
+            simulated.needs = partial(_lack, pod, place, lookup)
         self._pods[ref.uid] = simulated
         self._schedule(simulated, self._wait(simulated))
 
@@ -135,8 +155,13 @@ class SimulateRuntime:
         """Move a pod on by one step, and plan the next."""
         before, now = simulated.container, self._now()
         script = simulated.script
+        lack = None
+        if isinstance(before.state, Waiting) and simulated.needs and not simulated.stopping:
+            lack = simulated.needs()
         if simulated.stopping:
             after = _ended(before, _TERMINATED, now)
+        elif lack is not None:
+            after = replace(before, state=lack)
         elif isinstance(before.state, Waiting) and script.problem:
             ended = Terminated(128, now, now, "StartError", script.problem)
             after = replace(before, state=ended)
@@ -153,8 +178,11 @@ class SimulateRuntime:
         if final:
             self._pods.pop(simulated.ref.uid, None)
         else:
-            self._schedule(simulated, self._wait(simulated))
-        return Report(simulated.ref, dict.fromkeys(script.containers, after), final=final)
+            self._schedule(simulated, _RETRY if lack else self._wait(simulated))
+        states = dict.fromkeys(script.containers, after)
+        if not isinstance(after.state, Waiting):
+            states |= _prepared(script, after, now)
+        return Report(simulated.ref, states, final=final)
 
     def _wait(self, simulated: _Pod) -> float:
         """Seconds until the next step."""
@@ -168,6 +196,38 @@ class SimulateRuntime:
         return min(_BACKOFF_FIRST * 2.0**container.restarts, _BACKOFF_LONGEST)
 
 
+def _may_lack(pod: Object) -> bool:
+    spec = pod["spec"]
+    return bool(spec.get("volumes")) or any(
+        container.get("env") or container.get("envFrom") for container in spec["containers"]
+    )
+
+
+def _lack(pod: Object, place: Place, lookup: Lookup) -> Waiting | None:
+    """What keeps the pod from starting now, as a node agent tells it."""
+    missing = volumes.missing(pod, place, lookup)
+    if missing:
+        return Waiting(pod_status.CREATING, missing)
+    for container in pod["spec"]["containers"]:
+        try:
+            environment.build(pod, container, place, "", lookup)
+        except ConfigError as error:
+            return Waiting("CreateContainerConfigError", str(error))
+    return None
+
+
+def _prepared(script: _Script, main: Container, now: datetime) -> dict[str, Container]:
+    """How the init containers and the sidecars stand beside the main ones."""
+    begun = now
+    if isinstance(main.state, Running | Terminated):
+        begun = main.state.started_at
+    done = Container(pod_status.exited(0, begun, begun))
+    sidecar = main
+    if isinstance(main.state, Terminated):
+        sidecar = Container(pod_status.exited(0, begun, main.state.finished_at))
+    return dict.fromkeys(script.inits, done) | dict.fromkeys(script.sidecars, sidecar)
+
+
 def _ended(before: Container, exit_code: int, now: datetime) -> Container:
     if isinstance(before.state, Running):
         ended = pod_status.exited(exit_code, before.state.started_at, now)
@@ -179,6 +239,7 @@ def _ended(before: Container, exit_code: int, now: datetime) -> Container:
 
 def _script(pod: Object, default: timedelta) -> _Script:
     annotations = pod["metadata"].get("annotations", {})
+    inits = pod["spec"].get("initContainers") or []
     lasts, exit_code, problem = default, 0, ""
     try:
         if names.SIMULATE_DURATION in annotations:
@@ -191,6 +252,8 @@ def _script(pod: Object, default: timedelta) -> _Script:
     return _Script(
         pod["spec"]["restartPolicy"],
         tuple(container["name"] for container in pod["spec"]["containers"]),
+        tuple(init["name"] for init in inits if not pod_status.is_sidecar(init)),
+        tuple(init["name"] for init in inits if pod_status.is_sidecar(init)),
         max(lasts.total_seconds(), 0.0),
         exit_code,
         problem,

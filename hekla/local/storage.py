@@ -93,6 +93,11 @@ class Storage:
         """The object as it lasts."""
         return self._objects.get(kind.resource, {}).get(namespace, {}).get(name)
 
+    def read(self, namespace: str, kind: Kind, name: str) -> Object | None:
+        """A copy of the object as it lasts, as the pods of a namespace find it."""
+        entry = self.get(kind, namespace if kind.namespaced else "", name)
+        return None if entry is None else entry.object()
+
     def select(self, kind: Kind, namespace: str | None = None) -> Iterator[Entry]:
         """All objects of a kind as they last, or those of one namespace."""
         spaces = self._objects.get(kind.resource, {})
