@@ -1,4 +1,4 @@
-"""Flows: rows stay inside, flows of the API go in and out. ``flow_steps`` has their steps."""
+"""Flows: rows stay inside, flows of the API go in and out; for steps see ``flow_steps``."""
 
 from __future__ import annotations
 

@@ -163,8 +163,9 @@ def wake(session: Session, namespace: str, wanted: Sequence[str]) -> None:
 def _news(session: Session, row: JobTemplateRow) -> None:
     """Flows may wait for it, and jobs of an earlier one of its name may exist."""
     waiting = flow_steps.waiting_for_template(session, row.namespace, row.name)
-    work.wake(session, job_flows.KIND, *[str(uid) for uid in waiting], urgent=True)
+    # Work rows of templates before those of flows, as everywhere: else two wait in a circle.
     work.wake(session, KIND, str(row.uid))
+    work.wake(session, job_flows.KIND, *[str(uid) for uid in waiting], urgent=True)
 
 
 def _changed(session: Session, row: JobTemplateRow, **values: object) -> JobTemplateRow:

@@ -38,6 +38,14 @@ def stream(
         yield respond(skipped, "BOOKMARK", None)
 
 
+def owned_by(item: Item, kind: str) -> bool:
+    """Whether an item's object belongs to one of that kind."""
+    if isinstance(item.object, dict):
+        owners = (item.object.get("metadata") or {}).get("ownerReferences") or ()
+        return any(owner.get("kind") == kind for owner in owners)
+    return any(one.kind == kind for one in item.object.metadata.owner_references or ())
+
+
 def metadata_of(item: Item) -> tuple[str, str]:
     """Namespace and name of an item's object, which for DELETED is its last state as JSON."""
     if isinstance(item.object, dict):

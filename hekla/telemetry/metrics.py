@@ -76,6 +76,15 @@ queue_pod_groups = {
 }
 """By phase."""
 
+# ---- flow ------------------------------------------------------------------------------
+
+flows_succeeded = Gauge(
+    "volcano_jobflow_succeed_phase_count", "Flows that succeeded.", ["jobflow_namespace"]
+)
+flows_failed = Gauge(
+    "volcano_jobflow_failed_phase_count", "Flows that failed.", ["jobflow_namespace"]
+)
+
 # ---- scheduler -------------------------------------------------------------------------
 
 scheduling_latency = Histogram(

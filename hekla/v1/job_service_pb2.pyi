@@ -235,22 +235,26 @@ class WatchJobsRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     CURSOR_FIELD_NUMBER: _builtins.int
+    OWNER_KIND_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Empty for all namespaces."""
     name: _builtins.str
     """Empty for all names."""
     cursor: _builtins.str
     """From a list or an earlier watch; empty begins with all that exist."""
+    owner_kind: _builtins.str
+    """Only jobs that belong to an object of this kind, such as JobFlow; empty for all."""
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         name: _builtins.str = ...,
         cursor: _builtins.str = ...,
+        owner_kind: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "name", b"name", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "name", b"name", "namespace", b"namespace", "owner_kind", b"owner_kind"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
+from hekla.config import setting
 from hekla.rpc.service import ServiceConfig
 
 
@@ -19,3 +21,18 @@ class FlowConfig(ServiceConfig):
 
     webhook: str = "127.0.0.1:50051"
     """Where the webhook's gRPC server is."""
+
+    database_direct_url: str = setting(env="HEKLA_DATABASE_DIRECT_URL", default="", secret=True)
+    """Postgres past any pooling proxy, for LISTEN; empty if HEKLA_DATABASE_URL is direct."""
+
+    workers: int = setting(default=2, minimum=1)
+    """Flows looked at at once."""
+
+    claim_lease: timedelta = timedelta(seconds=30)
+    """How long a flow is left to a worker that does not answer; longer than any one call."""
+
+    max_requeue_num: int = setting(default=15, minimum=1)
+    """After so many failed looks at a flow in a row its status says so; they go on."""
+
+    pool_size: int = setting(default=6, minimum=4)
+    """Connections to Postgres, one more for hints not counted."""

@@ -12,7 +12,7 @@ from hekla.domain.errors import InvalidError, Violation
 from hekla.domain.trigger import Command
 from hekla.store import asked, jobs
 from hekla.store.hub import Hub, Item
-from hekla.store.watching import metadata_of, stream
+from hekla.store.watching import metadata_of, owned_by, stream
 from hekla.v1 import job_pb2, job_service_pb2 as messages, job_service_pb2_grpc as stubs
 from services.controller import convert, logs
 from services.controller.job_calls import JobCalls, action_of
@@ -62,7 +62,8 @@ class JobServicer(stubs.JobServiceServicer):
     ) -> Iterator[messages.WatchJobsResponse]:
         def wanted(item: Item) -> bool:
             namespace, name = metadata_of(item)
-            return request.namespace in ("", namespace) and request.name in ("", name)
+            named = request.namespace in ("", namespace) and request.name in ("", name)
+            return named and (not request.owner_kind or owned_by(item, request.owner_kind))
 
         def respond(cursor: str, type_: str, item: Item | None) -> messages.WatchJobsResponse:
             job = None if item is None else item.rendered(_render)

@@ -1,0 +1,1 @@
+"""What is done about a flow: pure functions of what was observed and the time."""
