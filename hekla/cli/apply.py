@@ -11,12 +11,14 @@ import click
 from hekla.api.decode import encode
 from hekla.api.fields import Model
 from hekla.api.job import Job
+from hekla.api.job_flow import JobFlow
+from hekla.api.job_template import JobTemplate
 from hekla.api.meta import ObjectMeta
 from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue, QueueSpec
 from hekla.cli import gone, manifest, options, output
 from hekla.cli.errors import explained
-from hekla.cli.gone import Removal
+from hekla.cli.gone import Going
 from hekla.cli.manifest import Applied, Item
 from hekla.client import Admitted, Client
 from hekla.domain.errors import (
@@ -35,47 +37,31 @@ RACES: Final = 3
 """How often an object may come and go between two calls before we give up."""
 
 
-def _files(command: options.Command) -> options.Command:
-    return click.option(
-        "-f",
-        "--filename",
-        "files",
-        multiple=True,
-        required=True,
-        type=click.Path(exists=True, dir_okay=False, allow_dash=True),
-        help="A manifest of one or more documents; '-' reads standard input. May be repeated.",
-    )(command)
-
-
-def _namespace(command: options.Command) -> options.Command:
-    return click.option(
-        "-n",
-        "--namespace",
-        envvar="HEKLA_NAMESPACE",
-        help="Namespace of objects that name none.  [default: default]",
-    )(command)
-
-
 @click.command(
     epilog=options.examples(
         "hekla apply -f examples/job.yaml", "cat job.yaml | hekla apply -n team-a -f -"
     )
 )
-@_files
-@_namespace
+@options.files
+@options.manifest_namespace
 @options.with_client
 def apply(client: Client, *, files: Sequence[str], namespace: str | None) -> None:
     """Create or change the objects of a manifest.
 
     Every document is checked before the first is sent. Queues are sent first, then pod groups,
-    then jobs.
+    templates, jobs and flows.
     """
-    items = sorted(manifest.read(files, namespace), key=lambda item: _rank(item.object))
-    for number, item in enumerate(items):
+    send(client, manifest.read(files, namespace))
+
+
+def send(client: Client, items: Sequence[Item]) -> None:
+    """Create or change objects in the order in which they need each other, and say so."""
+    ordered = sorted(items, key=lambda item: _rank(item.object))
+    for number, item in enumerate(ordered):
         try:
             result, warnings = _applied(client, item)
         except DomainError as error:
-            left = len(items) - number - 1
+            left = len(ordered) - number - 1
             more = f" ({left} more not sent)" if left else ""
             text = f"{item.where}: {item.name}: {explained(error)}{more}"
             raise click.ClickException(text) from error
@@ -83,9 +69,12 @@ def apply(client: Client, *, files: Sequence[str], namespace: str | None) -> Non
         click.echo(result)
 
 
+_ORDER: Final = (Queue, PodGroup, JobTemplate, Job, JobFlow)
+"""What others need comes first."""
+
+
 def _rank(found: Applied) -> int:
-    """Queues before groups before jobs: what others need comes first."""
-    return 0 if isinstance(found, Queue) else 1 if isinstance(found, PodGroup) else 2
+    return _ORDER.index(type(found))
 
 
 def _applied(client: Client, item: Item) -> tuple[str, Sequence[str]]:
@@ -116,6 +105,10 @@ def _create(client: Client, found: Applied) -> Admitted[Applied]:
             return client.queues.create(found)
         case PodGroup():
             return Admitted(client.pod_groups.create(found))
+        case JobTemplate():
+            return client.job_templates.create(found)
+        case JobFlow():
+            return client.job_flows.create(found)
 
 
 def _update(client: Client, found: Applied) -> tuple[Applied, Admitted[Applied]]:
@@ -133,6 +126,15 @@ def _update(client: Client, found: Applied) -> tuple[Applied, Admitted[Applied]]
                 "spec": _keeping(found.spec, queue.spec, QueueSpec.model_fields),
             }
             return queue, client.queues.update(found.model_copy(update=changed))
+        case JobTemplate():
+            template = client.job_templates.get(metadata.namespace, metadata.name)
+            wanted = _keeping(metadata, template.metadata, _USERS)
+            given = found.model_copy(update={"metadata": wanted})
+            return template, client.job_templates.update(given)
+        case JobFlow():
+            flow = client.job_flows.get(metadata.namespace, metadata.name)
+            wanted = _keeping(metadata, flow.metadata, _USERS)
+            return flow, client.job_flows.update(found.model_copy(update={"metadata": wanted}))
         case PodGroup():
             group = client.pod_groups.get(metadata.namespace, metadata.name)
             if encode(group.spec) != encode(found.spec):
@@ -160,8 +162,8 @@ def _same(before: ObjectMeta, after: ObjectMeta) -> bool:
         "hekla delete -f job.yaml --ignore-not-found --wait=false",
     )
 )
-@_files
-@_namespace
+@options.files
+@options.manifest_namespace
 @click.option("--ignore-not-found", is_flag=True, help="What is not there is no error.")
 @options.wait
 @options.timeout()
@@ -177,12 +179,12 @@ def delete(
 ) -> None:
     """Delete the objects of a manifest.
 
-    Jobs go first, then pod groups, then queues.
+    Flows go first, then jobs, templates, pod groups and queues.
     """
     items = manifest.read(files, namespace)
     if nameless := next((item for item in items if not item.object.metadata.name), None):
         raise InvalidError(f"{nameless.where}: metadata.name: is required")
-    waiting: list[tuple[Item, Removal]] = []
+    waiting: list[tuple[Item, Going]] = []
     failures = 0
     # The order of apply, backwards: among queues a parent goes after its children.
     order = sorted(range(len(items)), key=lambda at: (_rank(items[at].object), at))
@@ -206,7 +208,7 @@ def delete(
 
 
 def _finished(
-    client: Client, waiting: list[tuple[Item, Removal]], timeout: timedelta | None
+    client: Client, waiting: list[tuple[Item, Going]], timeout: timedelta | None
 ) -> int:
     """Wait for removals; give how many did not come to their end."""
     failures = 0
@@ -226,8 +228,8 @@ def _failed(item: Item, error: DomainError) -> int:
     return 1
 
 
-def _delete(client: Client, found: Applied) -> Removal | None:
-    """Ask for one object's removal; only a job's takes time."""
+def _delete(client: Client, found: Applied) -> Going | None:
+    """Ask for one object's removal; that of a job or a flow takes time."""
     metadata = found.metadata
     match found:
         case Job():
@@ -236,4 +238,8 @@ def _delete(client: Client, found: Applied) -> Removal | None:
             client.queues.delete(metadata.name)
         case PodGroup():
             client.pod_groups.delete(metadata.namespace, metadata.name)
+        case JobTemplate():
+            client.job_templates.delete(metadata.namespace, metadata.name)
+        case JobFlow():
+            return gone.delete_flow(client, metadata.namespace, metadata.name)
     return None

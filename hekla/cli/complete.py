@@ -46,6 +46,32 @@ def queues(
     return _offered(context, found, begun)
 
 
+def job_flows(
+    context: click.Context, _parameter: click.Parameter, begun: str
+) -> list[CompletionItem]:
+    """Names of flows in the namespace that the line names."""
+    namespace = context.params.get("namespace") or "default"
+
+    def found(client: Client) -> Iterable[tuple[str, str]]:
+        for flow in client.job_flows.list(namespace, limit=MOST).items:
+            yield flow.metadata.name, flow.status.state.phase or ""
+
+    return _offered(context, found, begun)
+
+
+def job_templates(
+    context: click.Context, _parameter: click.Parameter, begun: str
+) -> list[CompletionItem]:
+    """Names of templates in the namespace that the line names."""
+    namespace = context.params.get("namespace") or "default"
+
+    def found(client: Client) -> Iterable[tuple[str, str]]:
+        for template in client.job_templates.list(namespace, limit=MOST).items:
+            yield template.metadata.name, template.spec.queue
+
+    return _offered(context, found, begun)
+
+
 def pod_groups(
     context: click.Context, _parameter: click.Parameter, begun: str
 ) -> list[CompletionItem]:

@@ -8,11 +8,14 @@ from typing import Any, Final
 
 from hekla.api.decode import encode
 from hekla.api.job import Job
+from hekla.api.job_flow import JobFlow
+from hekla.api.job_template import JobTemplate
 from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue
 from hekla.cli.ages import age, span
 from hekla.cli.output import Kind, Shown
 from hekla.client import Attempt, JobEvent, PodView
+from hekla.client.job_flows import phase as flow_phase
 from hekla.client.waiting import phase
 from hekla.domain import names, timestamps
 
@@ -55,6 +58,28 @@ POD_GROUPS: Final[Kind[PodGroup]] = Kind(
     resource="podgroup.scheduling.volcano.sh",
     header=("NAME", "QUEUE", "PHASE", "MIN", "RUNNING", "SUCCEEDED", "FAILED", "AGE"),
     wide=("OWNER", "PRIORITY", "RESOURCES", "MESSAGE"),
+)
+JOB_FLOWS: Final[Kind[JobFlow]] = Kind(
+    plural="job flows",
+    resource="jobflow.flow.volcano.sh",
+    header=(
+        "NAME",
+        "PHASE",
+        "STEPS",
+        "PENDING",
+        "RUNNING",
+        "COMPLETED",
+        "FAILED",
+        "TERMINATED",
+        "AGE",
+    ),
+    wide=("UNKNOWN", "RETAIN", "REASON", "MESSAGE"),
+)
+JOB_TEMPLATES: Final[Kind[JobTemplate]] = Kind(
+    plural="job templates",
+    resource="jobtemplate.flow.volcano.sh",
+    header=("NAME", "QUEUE", "TASKS", "REPLICAS", "JOBS", "AGE"),
+    wide=("MIN", "MADE"),
 )
 PODS: Final[Kind[PodView]] = Kind(
     plural="pods",
@@ -165,6 +190,47 @@ def pod_group(found: PodGroup, now: datetime) -> Shown:
         _resources({k: v for k, v in (spec.min_resources or {}).items() if not _is_counted(k)}),
         said[-1] if said else "-",
     )
+    return Shown(metadata.name, metadata.namespace, row, encode(found), more)
+
+
+def job_flow(found: JobFlow, now: datetime) -> Shown:
+    """A flow."""
+    status = found.status
+    row = (
+        found.metadata.name,
+        flow_phase(found),
+        str(len(found.spec.flows or ())),
+        str(len(status.pending_jobs or ())),
+        str(len(status.running_jobs or ())),
+        str(len(status.completed_jobs or ())),
+        str(len(status.failed_jobs or ())),
+        str(len(status.terminated_jobs or ())),
+        _age(found.metadata.creation_timestamp, now),
+    )
+    more = (
+        str(len(status.un_know_jobs or ())),
+        found.spec.job_retain_policy or "-",
+        status.state.reason or "-",
+        status.state.message or "-",
+    )
+    metadata = found.metadata
+    return Shown(metadata.name, metadata.namespace, row, encode(found), more)
+
+
+def job_template(found: JobTemplate, now: datetime) -> Shown:
+    """A template."""
+    tasks = found.spec.tasks or ()
+    made = found.status.job_depends_on_list or ()
+    row = (
+        found.metadata.name,
+        found.spec.queue,
+        str(len(tasks)),
+        str(sum(task.replicas for task in tasks)),
+        str(len(made)),
+        _age(found.metadata.creation_timestamp, now),
+    )
+    more = (_number(found.spec.min_available), ",".join(made) or "-")
+    metadata = found.metadata
     return Shown(metadata.name, metadata.namespace, row, encode(found), more)
 
 

@@ -24,6 +24,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "apply": "apply",
     "delete": "apply",
     "job": "job",
+    "jobflow": "jobflow",
+    "jobtemplate": "jobtemplate",
     "queue": "queue",
     "pod": "pod",
     "podgroup": "pod",
@@ -68,8 +70,8 @@ Examples:
 def main(context: click.Context) -> None:
     """Batch jobs for Kubernetes, in Volcano's words.
 
-    Services are found by HEKLA_CONTROLLER and HEKLA_SCHEDULER, else by what 'hekla up' wrote
-    into HEKLA_HOME (~/.hekla by default).
+    Services are found by HEKLA_CONTROLLER, HEKLA_SCHEDULER and HEKLA_FLOW, else by what
+    'hekla up' wrote into HEKLA_HOME (~/.hekla by default).
     """
     if context.obj is None:
         context.obj = os.environ

@@ -11,15 +11,27 @@ from typing import Any, Final
 from hekla.api import document
 from hekla.api.decode import Object, decode
 from hekla.api.job import Job
+from hekla.api.job_flow import JobFlow
+from hekla.api.job_template import JobTemplate
 from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue
-from hekla.cli.kinds import JOBS, POD_GROUPS, QUEUES
+from hekla.cli.kinds import JOB_FLOWS, JOB_TEMPLATES, JOBS, POD_GROUPS, QUEUES
+from hekla.cli.output import Kind
 from hekla.domain.errors import InvalidError, Violation
 
-Applied = Job | PodGroup | Queue
+Applied = Job | PodGroup | Queue | JobTemplate | JobFlow
 """What may be created by a manifest."""
 
 STDIN: Final = "-"
+
+
+_KINDS: Final[Mapping[type[Applied], Kind[Any]]] = {
+    Job: JOBS,
+    PodGroup: POD_GROUPS,
+    Queue: QUEUES,
+    JobTemplate: JOB_TEMPLATES,
+    JobFlow: JOB_FLOWS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +46,7 @@ class Item:
     def name(self) -> str:
         """``job.batch.volcano.sh/job-1``."""
         found = self.object
-        kind = (
-            JOBS
-            if isinstance(found, Job)
-            else QUEUES
-            if isinstance(found, Queue)
-            else POD_GROUPS
-        )
+        kind = _KINDS[type(found)]
         return f"{kind.resource}/{found.metadata.name}"
 
 
@@ -105,7 +111,11 @@ def _shown(file: str) -> str:
 def _as_admission_reads(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Without an empty queue: admission takes it for an absent one, bounds refuse it."""
     spec = value.get("spec")
-    if value.get("kind") != "Job" or not isinstance(spec, dict) or spec.get("queue") != "":
+    if (
+        value.get("kind") not in ("Job", "JobTemplate")
+        or not isinstance(spec, dict)
+        or spec.get("queue") != ""
+    ):
         return value
     return {**value, "spec": {key: part for key, part in spec.items() if key != "queue"}}
 

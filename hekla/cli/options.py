@@ -148,6 +148,16 @@ def queue_name(command: Command) -> Command:
     return named("-n", "--name", completing=complete.queues)(command)
 
 
+def flow_name(command: Command) -> Command:
+    """``NAME`` or ``-N``: a flow."""
+    return named("-N", "--name", completing=complete.job_flows)(command)
+
+
+def template_name(command: Command) -> Command:
+    """``NAME`` or ``-N``: a template."""
+    return named("-N", "--name", completing=complete.job_templates)(command)
+
+
 def in_queue(command: Command) -> Command:
     """``-q``: only what is in a queue."""
     return click.option(
@@ -233,3 +243,26 @@ def timeout(default: str | None = None) -> Callable[[Command], Command]:
         show_default=default or "for ever",
         help="How long to wait: 60s, 5m, 1h30m.",
     )
+
+
+def files(command: Command) -> Command:
+    """``-f``: manifests."""
+    return click.option(
+        "-f",
+        "--filename",
+        "files",
+        multiple=True,
+        required=True,
+        type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+        help="A manifest of one or more documents; '-' reads standard input. May be repeated.",
+    )(command)
+
+
+def manifest_namespace(command: Command) -> Command:
+    """``-n``: the namespace of objects of a manifest."""
+    return click.option(
+        "-n",
+        "--namespace",
+        envvar="HEKLA_NAMESPACE",
+        help="Namespace of objects that name none.  [default: default]",
+    )(command)

@@ -15,12 +15,16 @@ import grpc
 
 from hekla.client import endpoints
 from hekla.client.calls import Caller
+from hekla.client.job_flows import JobFlows
+from hekla.client.job_templates import JobTemplates
 from hekla.client.jobs import Jobs
 from hekla.client.pod_groups import PodGroups
 from hekla.client.queues import Queues
 from hekla.client.scheduler import Scheduler
 from hekla.rpc.channel import connect
+from hekla.v1.job_flow_service_pb2_grpc import JobFlowServiceStub
 from hekla.v1.job_service_pb2_grpc import JobServiceStub
+from hekla.v1.job_template_service_pb2_grpc import JobTemplateServiceStub
 from hekla.v1.pod_group_service_pb2_grpc import PodGroupServiceStub
 from hekla.v1.queue_service_pb2_grpc import QueueServiceStub
 from hekla.v1.scheduler_service_pb2_grpc import SchedulerServiceStub
@@ -43,8 +47,9 @@ class Client:
         """Take the settings; nothing is connected before the first call.
 
         Args:
-            addresses: where services are, by name (``controller``, ``scheduler``); those left
-                out are found by ``HEKLA_CONTROLLER`` and the like, or what ``hekla up`` wrote.
+            addresses: where services are, by name (``controller``, ``scheduler``, ``flow``);
+                those left out are found by ``HEKLA_CONTROLLER`` and the like, or what
+                ``hekla up`` wrote.
             environ: the environment to look in; this process' own by default.
             timeout: how long one call may take.
             patience: for how long a call is tried again while its service is away.
@@ -73,6 +78,16 @@ class Client:
         return PodGroups(
             PodGroupServiceStub(self._channel("controller")), self._caller("controller")
         )
+
+    @cached_property
+    def job_flows(self) -> JobFlows:
+        """Calls of JobFlowService."""
+        return JobFlows(JobFlowServiceStub(self._channel("flow")), self._caller("flow"))
+
+    @cached_property
+    def job_templates(self) -> JobTemplates:
+        """Calls of JobTemplateService."""
+        return JobTemplates(JobTemplateServiceStub(self._channel("flow")), self._caller("flow"))
 
     @cached_property
     def scheduler(self) -> Scheduler:

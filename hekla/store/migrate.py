@@ -12,8 +12,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from hekla.domain.errors import PreconditionError
+from hekla.store import flow_schema, schema  # noqa: F401 - the tables
 from hekla.store.database import Database, domain_errors
-from hekla.store.schema import Base
+from hekla.store.tables import Base
 
 ONE_AT_A_TIME: Final = 4_711_001
 """Key of the advisory lock that migrations hold."""

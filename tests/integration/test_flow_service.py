@@ -82,7 +82,12 @@ def fails(**environment: str) -> str:
 def test_it_serves_says_what_is_not_served_and_stops(postgres_url: str, tmp_path: Path) -> None:
     with flow(tmp_path, HEKLA_DATABASE_URL=postgres_url) as service:
         assert service.probe("/healthz") == 200
-        wait_until(lambda: service.probe("/readyz") == 200, what="it to be ready")
+        http = service.address("http_listen")
+        # Nobody is there to tell of jobs.
+        wait_until(
+            lambda: set(json.loads(ask(http, "/readyz")[1]).get("reasons", ())) == {"jobs"},
+            what="it to be ready but for the controller",
+        )
         with connect(service.address()) as channel:
             flows = stubs.JobFlowServiceStub(channel)
             refused = pytest.raises(NotServedError, match="CommandJobFlow is not yet served")

@@ -122,7 +122,7 @@ def _job_template(
     def warnings(template: JobTemplate) -> Iterable[str]:
         return job_template.warnings(template, world, limits)
 
-    filled = defaults.placed(obj)
+    filled = defaults.stored_template(obj)
     found = job_template.violations(filled, world, limits)
     return _judged(filled, [found], warnings)
 

@@ -55,6 +55,12 @@ def updated_job(job: Job, old: Job, limits: Limits) -> Job:
     return _filled(job, job.spec.model_copy(update=kept), limits)
 
 
+def stored_template(template: JobTemplate) -> JobTemplate:
+    """``template`` as it is stored: as it was written, but for an empty queue."""
+    spec = {"queue": template.spec.queue or DEFAULT_QUEUE}
+    return placed(template.model_copy(update={"spec": template.spec.model_copy(update=spec)}))
+
+
 def created_queue(queue: Queue) -> Queue:
     """``queue`` as it is stored when it is new."""
     spec = {"weight": queue.spec.weight or 1}
