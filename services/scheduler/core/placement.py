@@ -290,13 +290,16 @@ class Placer:
     def _take(self, found: Candidates, pods: int) -> Rows:
         """Positions in ``found.rows`` that pods placed one at a time would take, in order."""
         open_to_it = np.flatnonzero(found.copies > 0)
-        copies = np.minimum(found.copies[open_to_it], pods)
-        wanted = min(pods, int(copies.sum()))
+        wanted = min(pods, int(np.minimum(found.copies[open_to_it], pods).sum()))
         if wanted == 0:
             return open_to_it[:0]
+        # A node's first copy is its best, so no others than so many best nodes are touched.
+        open_to_it = open_to_it[_best_of(found.scores[open_to_it], wanted)]
         # Best first copy first; a stable sort leaves equal ones in order of name.
         order = np.argsort(-found.scores[open_to_it], kind="stable")
-        front = Front(open_to_it[order], found.scores[open_to_it[order]], copies[order])
+        first = open_to_it[order]
+        copies = np.minimum(found.copies[first], pods)
+        front = Front(first, found.scores[first], copies)
         deepest = int(copies.max())
         if found.fills:
             # Where scores rise as a node fills, few nodes to their full depth settle it.
@@ -381,6 +384,17 @@ class Placer:
 def _kind(what: str, part: Filter | Scorer) -> str:
     scope: Scope | None = getattr(part, "scope", None)
     return scope.kind if scope is not None and scope.kind in _KINDS[what] else "other"
+
+
+def _best_of(scores: Ints, wanted: int) -> Rows:
+    """Where the ``wanted`` best scores are, in order; of equal ones the first."""
+    if wanted >= len(scores):
+        return np.arange(len(scores))
+    least = _nth_largest(scores, wanted)
+    better = scores > least
+    missing = wanted - int(np.count_nonzero(better))
+    better[np.flatnonzero(scores == least)[:missing]] = True
+    return np.flatnonzero(better)
 
 
 def _nth_largest(worth: Ints, nth: int) -> int:
