@@ -71,8 +71,13 @@ class Database:
         *,
         pool_size: int = 10,
         pool_timeout: float = POOL_TIMEOUT_SECONDS,
-        statement_timeout: str = STATEMENT_TIMEOUT,
+        statement_timeout: str | None = None,
     ) -> None:
+        """Connect when it is first used.
+
+        A ``statement_timeout`` of its own is set in each transaction: what is set for a session
+        would stay with a connection that a pooling proxy gives to others next.
+        """
         self.url = normalized(url)
         self.engine = create_engine(
             self.url,
@@ -88,7 +93,7 @@ class Database:
         @event.listens_for(self.engine, "connect")
         def configure(connection: Any, _record: Any) -> None:
             with connection.cursor() as cursor:
-                cursor.execute(f"set statement_timeout = '{statement_timeout}'")
+                cursor.execute(f"set statement_timeout = '{STATEMENT_TIMEOUT}'")
                 cursor.execute(
                     f"set idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_TIMEOUT}'"
                 )
@@ -100,6 +105,7 @@ class Database:
                 raise DisconnectionError("the server has closed the connection")
 
         self._sessions = sessionmaker(self.engine, class_=Session, expire_on_commit=False)
+        self._statement_timeout = statement_timeout
         self._after_commit: Callable[[], None] | None = None
 
     def _answers(self, connection: Any) -> bool:
@@ -123,6 +129,9 @@ class Database:
         """
         with domain_errors():
             with self._sessions.begin() as session:
+                if self._statement_timeout is not None:
+                    limit = f"set local statement_timeout = '{self._statement_timeout}'"
+                    session.execute(text(limit))
                 yield session
                 batch.finish(session)
             if session.info.get("changed") and self._after_commit is not None:

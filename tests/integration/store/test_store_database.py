@@ -211,6 +211,16 @@ def test_every_connection_has_its_limits(database: Database) -> None:
     assert limits == ["5s", "10s"]
 
 
+def test_a_limit_of_ones_own_stays_within_the_transaction(direct: str) -> None:
+    """Behind a pooling proxy the connection is somebody else's afterwards."""
+    hurried = Database(direct, pool_size=1, statement_timeout="70ms")
+    with hurried.transaction() as session:
+        assert value(session, "show statement_timeout") == "70ms"
+    with hurried.engine.connect() as connection:
+        assert connection.execute(text("show statement_timeout")).scalar_one() == "5s"
+    hurried.close()
+
+
 def test_a_transaction_that_was_left_idle_is_unavailable(database: Database) -> None:
     def idle() -> None:
         with database.transaction() as session:
