@@ -146,7 +146,7 @@ def queue(found: Queue, now: datetime) -> Shown:
     spec, status = found.spec, found.status
     row = (
         found.metadata.name,
-        spec.parent or "",
+        spec.parent or ("" if found.metadata.name == names.ROOT_QUEUE else names.ROOT_QUEUE),
         _number(spec.weight),
         status.state or "",
         _number(status.pending),

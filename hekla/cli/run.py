@@ -72,7 +72,7 @@ def _amounts(*flags: str, help: str) -> Callable[[options.Command], options.Comm
     cls=AfterDashes,
     epilog=options.examples(
         "hekla job run hello --follow -- echo hello",
-        "hekla job run --replicas 3 --requests cpu=2,memory=1Gi --wait -- sh -c 'sleep 5'",
+        "hekla job run --replicas 3 --min 3 --requests cpu=2 --wait -- sh -c 'sleep 5'",
         "hekla job run train --image pytorch:2 -q team-a --dry-run=client -o yaml -- train.py",
         "hekla job run -f job.yaml --follow",
     ),
@@ -88,7 +88,9 @@ def _amounts(*flags: str, help: str) -> Callable[[options.Command], options.Comm
     "--min-available",
     "min_available",
     type=int,
-    help="How many of them start together or not at all.  [default: all]",
+    default=1,
+    show_default=True,
+    help="How many of them start together or not at all.",
 )
 @_amounts("-R", "--requests", help="What each pod asks for; empty for nothing.")
 @_amounts("-L", "--limits", help="What each pod may use; empty for no limit.")

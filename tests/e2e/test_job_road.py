@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
-from tests.support.stack import Stack, running_stack, witness_job, witnessed
+from tests.support.stack import Stack, witness_job, witnessed
 from tests.support.waiting import wait_until
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
-
-
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    home = tmp_path_factory.mktemp("road") / "home"
-    with running_stack(home, "--nodes", "2", "--node-cpu", "4") as found:
-        yield found
 
 
 def manifest(name: str, command: str, *, replicas: int = 1, **spec: Any) -> str:

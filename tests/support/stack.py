@@ -31,7 +31,7 @@ class Stack:
     def __init__(self, home: Path, environ: Mapping[str, str] | None = None) -> None:
         self.home = home
         kept = {name: value for name, value in os.environ.items() if name[:6] != "HEKLA_"}
-        self._environ = {**kept, "HEKLA_HOME": str(home), **(environ or {})}
+        self.environ = {**kept, "HEKLA_HOME": str(home), **(environ or {})}
 
     def run(
         self, *args: str, stdin: str | None = None, timeout: float = 120
@@ -39,7 +39,7 @@ class Stack:
         """Run ``hekla``."""
         return subprocess.run(
             [HEKLA, *args],
-            env=self._environ,
+            env=self.environ,
             input=stdin,
             capture_output=True,
             text=True,
@@ -64,7 +64,7 @@ class Stack:
 
     def client(self) -> Client:
         """The SDK for this stack."""
-        return Client(environ=self._environ)
+        return Client(environ=self.environ)
 
     def units(self) -> Mapping[str, Standing]:
         """What ``hekla status`` tells, by name; nothing while it has nobody to ask."""
