@@ -52,7 +52,8 @@ def blocks(page: str, language: str) -> Iterator[Block]:
 
 def commands(block: Block) -> Iterator[Command]:
     """The commands of a console block: each line that begins with ``$``."""
-    text, printed, at = "", [], block.line
+    text, at = "", block.line
+    printed: list[str] = []
     for number, line in enumerate(block.text.splitlines(), block.line + 1):
         if line.startswith("$ "):
             if text:
