@@ -24,9 +24,9 @@ VARIABLE: Final = "_HEKLA_COMPLETE"
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what makes a shell complete commands, flags and names.
+    """Print a script by which a shell completes words.
 
-    Names of jobs, queues and pod groups are completed as well, if the controller answers within
+    Those are commands, flags and names. Names of jobs, queues and pod groups are completed as well, if the controller answers within
     a second.
     """
     found = get_completion_class(shell)

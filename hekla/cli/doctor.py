@@ -53,10 +53,10 @@ class Probe(click.ParamType[tuple[str, str]]):
 @options.output
 @options.with_home
 def doctor(home: Home, *, probes: Sequence[tuple[str, str]], form: Format) -> None:
-    """Look at all that Hekla stands on, and say what to do where something is wrong.
+    """Say what is wrong, and what to do about it.
 
-    That is the versions, Postgres (settings, schema, connections, oldest transaction, clock),
-    the services and how far they are behind, Kubernetes, and the disk. Looks at the stack of
+    Looks at versions, Postgres (settings, schema, connections, oldest transaction, clock),
+    the services and how far they are behind, Kubernetes, and the disk: of the stack of
     'hekla up', else at what HEKLA_DATABASE_URL and KUBECONFIG name. Changes nothing.
 
     Exit code 1 if a check fails; a warning is no failure.

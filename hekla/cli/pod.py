@@ -51,7 +51,7 @@ def list_pods(
 
 @click.group(epilog=options.examples("hekla podgroup list", "hekla podgroup list -A -o yaml"))
 def podgroup() -> None:
-    """Pod groups: pods that are scheduled together or not at all."""
+    """Pod groups: pods that start together or not at all."""
 
 
 @podgroup.command(

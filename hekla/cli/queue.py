@@ -20,7 +20,7 @@ from hekla.domain.phases import QueueState
 
 @click.group(epilog=options.examples("hekla queue list", "hekla queue create test --weight 4"))
 def queue() -> None:
-    """Queues: jobs wait in them, and each has a share of the cluster."""
+    """Queues: where jobs wait, and what share they use."""
 
 
 @queue.command(
