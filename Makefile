@@ -29,7 +29,7 @@ lock: setup ## Pin the newest versions in requirements.lock
 # ---- running it ----------------------------------------------------------------------------
 
 .PHONY: demo
-demo: setup ## Run two jobs through everything, in a home of its own, and clean up
+demo: setup ## Run two jobs and a flow through everything, in a home of its own, and clean up
 	@$(BIN)/python -m hekla.local.demo
 
 .PHONY: up

@@ -1,9 +1,9 @@
-"""``make demo``: two jobs through everything, as a user would run them, in a home of its own.
+"""``make demo``: jobs and a flow through everything, as a user runs them, in a home of its own.
 
 It uses the installed ``hekla`` command and the SDK, shows what happens while it happens, checks
 phases and order against what the pods themselves wrote, and leaves nothing behind. With
-``DEMO_WITHOUT=webhook`` (or controller, scheduler) that service is stopped first, and the demo
-must fail and name it. ``DEMO_KEEP=1`` keeps the folder.
+``DEMO_WITHOUT=webhook`` (or controller, scheduler, flow) that service is stopped first, and
+the demo must fail and name it. ``DEMO_KEEP=1`` keeps the folder.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 COMMAND: Final = Path(sys.executable).parent / "hekla"
 PATIENCE: Final = 15.0
 """Seconds that may pass between two steps of a job."""
+FLOW_PATIENCE: Final = 30.0
+"""Seconds that the flow may take."""
 SLEEP: Final = "3s"
 """Instead of job-1's ten minutes."""
 KEPT: Final = ("HEKLA_POSTGRES_BIN",)
@@ -84,7 +86,7 @@ class Demo:
         self._environ = {**ours, HOME_VARIABLE: str(self._home.folder)}
 
     def run(self, without: str) -> None:
-        """Both jobs, from manifest to the end."""
+        """Both jobs and the flow, from manifest to the end."""
         self._written.mkdir()
         _title("A local Kubernetes, Postgres and the four services")
         self._hekla("up", "--detach")
@@ -93,7 +95,9 @@ class Demo:
         with Client(environ=self._environ, patience=timedelta(seconds=3)) as client:
             self._single(client)
             self._gang(client)
+            self._flow(client)
         self._hekla("job", "list")
+        self._hekla("jobflow", "list")
 
     def problems(self) -> Sequence[str]:
         """What is not ready now: most likely the reason."""
@@ -154,6 +158,32 @@ class Demo:
         printed = self._hekla("job", "logs", "gang", "--task", "worker")
         shares = [float(share) for share in re.findall(r"share \d of pi: (\S+)", printed)]
         _expect(abs(sum(shares) - 3.14159) < 1e-4, f"the shares {shares} do not make pi")
+
+    def _flow(self, client: Client) -> None:
+        _title("examples/ml-pipeline.yaml: three jobs, each after the one before")
+        documents = _documents("ml-pipeline.yaml")
+        lines = self._written / "pipeline"
+        *templates, flow = documents
+        for template in templates:
+            [container] = _containers(template)
+            shell, flag, script = container["command"]
+            note = f'echo "{template["metadata"]["name"]}" >> "{lines}"'
+            container["command"] = [shell, flag, f"{note}\n{script}"]
+
+        name = flow["metadata"]["name"]
+        text = yaml.safe_dump_all(documents)
+        waiting = ("--wait", "--timeout", f"{FLOW_PATIENCE:.0f}s")
+        self._hekla("jobflow", "run", "-f", "-", *waiting, stdin=text)
+
+        found = client.job_flows.get("default", name)
+        steps = [step["name"] for step in flow["spec"]["flows"]]
+        completed = found.status.completed_jobs or []
+        _expect(completed == [f"{name}-{step}" for step in steps], f"completed: {completed}")
+        pods = {step: client.jobs.attempts("default", f"{name}-{step}") for step in steps}
+        expected = [step for step in steps for _ in pods[step]]
+        written = lines.read_text().split()
+        _expect(written == expected, f"the steps ran as {written}, not {expected}")
+        _expect(len(written) == 4, f"{len(written)} pods ran, not 4")
 
     def _check_written(self, task: str, attempts: Sequence[Attempt], count: int) -> None:
         """Each pod wrote once, after its attempt was recorded and before its end was."""

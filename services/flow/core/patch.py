@@ -7,6 +7,7 @@ key by key, and null takes a key away. Everything else is replaced.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -68,7 +69,10 @@ def _tasks(given: Sequence[TaskSpec], patch: Sequence[TaskSpecPatch]) -> list[Ta
 
 
 def _new_task(patch: TaskSpecPatch) -> TaskSpec:
-    return TaskSpec.model_validate(encode(patch), by_alias=True, by_name=False)
+    given = encode(patch)
+    if patch.template is not None:
+        given["template"] = _merged({}, patch.template)
+    return TaskSpec.model_validate(given, by_alias=True, by_name=False)
 
 
 def _task(task: TaskSpec, patch: TaskSpecPatch | None) -> TaskSpec:
@@ -91,25 +95,26 @@ def _merged(given: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any
 
 
 def _value(key: str, given: Any, patch: Any) -> Any:
-    if isinstance(given, dict) and isinstance(patch, dict) and key not in REPLACED:
-        return _merged(given, patch)
-    if isinstance(given, list) and isinstance(patch, list) and key in MERGED_BY:
-        return _items(MERGED_BY[key], given, patch)
+    if isinstance(patch, dict) and key not in REPLACED:
+        return _merged(given if isinstance(given, dict) else {}, patch)
+    if isinstance(patch, list) and key in MERGED_BY:
+        return _items(MERGED_BY[key], given if isinstance(given, list) else [], patch)
     return patch
 
 
 def _items(keys: tuple[str, ...], given: Sequence[Any], patch: Sequence[Any]) -> list[Any]:
     """Items of the same key merged, the others as they are, new ones at the end."""
 
-    def key(item: Any) -> tuple[Any, ...] | None:
-        return tuple(item.get(one) for one in keys) if isinstance(item, dict) else None
+    def key(item: Any) -> str:
+        # Whatever stands there: it need not be what Kubernetes takes.
+        told = [item.get(one) for one in keys] if isinstance(item, dict) else {"is": item}
+        return json.dumps(told, sort_keys=True)
 
     items = list(given)
     places = {key(item): place for place, item in enumerate(items)}
     for item in patch:
-        place = places.get(key(item)) if key(item) is not None else None
-        if place is None:
-            items.append(item)
-        else:
-            items[place] = _merged(items[place], item)
+        place = places.setdefault(key(item), len(items))
+        if place == len(items):
+            items.append({})
+        items[place] = _merged(items[place], item) if isinstance(item, dict) else item
     return items
