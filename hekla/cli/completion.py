@@ -26,8 +26,8 @@ VARIABLE: Final = "_HEKLA_COMPLETE"
 def completion(context: click.Context, shell: str) -> None:
     """Print a script by which a shell completes words.
 
-    Those are commands, flags and names. Names of jobs, queues and pod groups are completed as well, if the controller answers within
-    a second.
+    Those are commands, flags, and names of jobs, queues and pod groups, if the controller
+    answers within a second.
     """
     found = get_completion_class(shell)
     assert found is not None

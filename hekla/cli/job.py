@@ -54,8 +54,10 @@ job.add_command(run)
 @options.selector
 @options.in_queue
 @options.phases
-@click.option("-S", "--scheduler", default="", help="Only those that this scheduler places.")
-@click.option("--limit", type=click.IntRange(min=1), help="No more than so many.")
+@click.option(
+    "-S", "--scheduler", default="", metavar="NAME", help="Only those that this one places."
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="No more than so many.")
 @options.output
 @options.with_client
 def list_jobs(
@@ -179,9 +181,14 @@ def delete(
     ),
 )
 @options.job_name
-@click.option("--task", default="", help="Only the pods of this task: RestartTask.")
 @click.option(
-    "--index", type=click.IntRange(min=0), help="Only this pod of the task: RestartPod."
+    "--task", default="", metavar="TASK", help="Only the pods of this task: RestartTask."
+)
+@click.option(
+    "--index",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Only this pod of the task: RestartPod.",
 )
 @options.namespace
 @options.with_client

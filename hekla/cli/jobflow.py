@@ -130,7 +130,7 @@ def get(client: Client, *, name: str, namespace: str, form: Format) -> None:
     required=True,
     type=click.Choice(WANTED, case_sensitive=False),
     metavar="PHASE",
-    help=f"A phase, such as Succeed; {FINISHED}, however; or {DELETED}.",
+    help=f"A phase, such as Succeed; {FINISHED} for any last one; or {DELETED}.",
 )
 @options.timeout()
 @options.namespace

@@ -149,11 +149,17 @@ def _write(out: BinaryIO, data: bytes) -> None:
     ),
 )
 @options.job_name
-@click.option("--task", help="Only the pods of this task.")
-@click.option("--index", type=click.IntRange(min=0), help="Only the pods of this index.")
-@click.option("-c", "--container", default="", help="The container; the first by default.")
+@click.option("--task", metavar="TASK", help="Only the pods of this task.")
+@click.option(
+    "--index", type=click.IntRange(min=0), metavar="N", help="Only the pods of this index."
+)
+@click.option(
+    "-c", "--container", default="", metavar="NAME", help="The container; the first by default."
+)
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is printed from now on.")
-@click.option("--tail", type=click.IntRange(min=0), help="Only so many lines, the last ones.")
+@click.option(
+    "--tail", type=click.IntRange(min=0), metavar="N", help="Only so many lines, the last ones."
+)
 @options.namespace
 @options.with_client
 def job_logs(

@@ -164,6 +164,7 @@ def in_queue(command: Command) -> Command:
         "-q",
         "--queue",
         default="",
+        metavar="QUEUE",
         help="Only those in this queue.",
         shell_complete=complete.queues,
     )(command)
@@ -177,6 +178,7 @@ def namespace(command: Command) -> Command:
         default=DEFAULT_NAMESPACE,
         show_default=True,
         envvar="HEKLA_NAMESPACE",
+        metavar="NAMESPACE",
         help="Namespace to look in.",
         shell_complete=complete.namespaces,
     )(command)
@@ -209,16 +211,19 @@ def output(command: Command) -> Command:
         "form",
         type=click.Choice(Format, case_sensitive=False),
         default=Format.TABLE,
-        show_default="table",
-        metavar="[table|wide|yaml|json|name]",
-        help="How to print: a table, one with more columns, the objects, or their names.",
+        metavar="FORMAT",
+        help="table, wide (more columns), yaml, json or name.  [default: table]",
     )(command)
 
 
 def selector(command: Command) -> Command:
     """``-l``: labels that objects must have."""
     return click.option(
-        "-l", "--selector", default="", help="Only with these labels: 'team=ml,tier!=test'."
+        "-l",
+        "--selector",
+        default="",
+        metavar="LABELS",
+        help="Only with these labels: 'team=ml,tier!=test'.",
     )(command)
 
 

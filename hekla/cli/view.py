@@ -25,7 +25,9 @@ MOST_EVENTS = 20
 @options.namespace
 @options.with_client
 def view(client: Client, *, name: str, namespace: str) -> None:
-    """Show all about a job: its state and why, its tasks, its history, its events.
+    """Show all about a job, for people.
+
+    That is its state and why, its tasks, its history and its events.
 
     For programs use 'hekla job get -o json'.
     """

@@ -49,7 +49,7 @@ WANTED: Final = (*map(str, JobPhase), FINISHED_SOMEHOW, DELETED)
     required=True,
     type=click.Choice(WANTED, case_sensitive=False),
     metavar="PHASE",
-    help=f"A phase, such as Running or Completed; {FINISHED_SOMEHOW}, however; or {DELETED}.",
+    help=f"A phase, such as Running; {FINISHED_SOMEHOW} for any last one; or {DELETED}.",
 )
 @options.timeout()
 @options.namespace
