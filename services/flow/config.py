@@ -28,7 +28,7 @@ class FlowConfig(ServiceConfig):
     workers: int = setting(default=2, minimum=1)
     """Flows looked at at once."""
 
-    claim_lease: timedelta = timedelta(seconds=30)
+    claim_lease: timedelta = timedelta(seconds=10)
     """How long a flow is left to a worker that does not answer; longer than any one call."""
 
     max_requeue_num: int = setting(default=15, minimum=1)

@@ -71,6 +71,7 @@ class Scene:
 
     database: Database
     address: str
+    webhook: str
     queue_calls: QueueCalls
     jobs: job_service_pb2_grpc.JobServiceStub
     queues: queue_service_pb2_grpc.QueueServiceStub
@@ -172,6 +173,7 @@ def scene(
         yield Scene(
             database=database,
             address=server.address,
+            webhook=where,
             queue_calls=queue_calls,
             jobs=job_service_pb2_grpc.JobServiceStub(channel),
             queues=queue_service_pb2_grpc.QueueServiceStub(channel),

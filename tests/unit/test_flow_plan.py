@@ -243,7 +243,7 @@ def test_a_job_says_whose_it_is() -> None:
         "volcano.sh/createdByJobTemplate": "default.a",
     }
     assert (meta.labels, meta.annotations) == (made_by, made_by)
-    [owner] = meta.owner_references or ()
+    [owner] = meta.owner_references or []
     assert (owner.kind, owner.name, owner.uid) == ("JobFlow", "f", str(UID))
     assert owner.controller
 
