@@ -148,7 +148,7 @@ def test_what_the_local_cluster_serves_takes_the_manifests(world: World) -> None
         assert made.metadata.uid
         taken.add(one["kind"])
 
-    assert taken >= {"Namespace", "ConfigMap", "Secret", "Service"}
+    assert taken >= {"Namespace", "ConfigMap", "Secret", "Service", "ServiceAccount"}
     assert official.VersionApi(configuration).get_code().major == "1"
 
 
