@@ -26,6 +26,7 @@ POINTS: Final[Mapping[str, str]] = {
     "controller.recorded": "a pass is recorded, nothing of it is done yet",
     "controller.acted": "a pass is recorded and done, its claim is still held",
     "controller.commit-unknown": "a pass is committed, but the worker does not learn of it",
+    "controller.chunk-stored": "a chunk of CreateJobs is stored, others are not yet",
     "controller.slow-act": "between two acts of one pass",
     "flow.recorded": "a pass over a flow is recorded, nothing of it is done yet",
     "flow.created": "a step's job is made, nothing says so yet",

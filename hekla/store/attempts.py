@@ -14,14 +14,12 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid4
 
 from sqlalchemy import select, text, tuple_
-from sqlalchemy.exc import IntegrityError
 
 from hekla.domain.attempt import Attempt, Ended, Kill, Outcome, Slot
-from hekla.domain.errors import ConflictError
 from hekla.domain.names import pod_name
 from hekla.store import batch
 from hekla.store.batch import Question
-from hekla.store.database import Session, is_duplicate
+from hekla.store.database import Session
 from hekla.store.jobs import StoredJob
 from hekla.store.objects import Place, to_text
 from hekla.store.schema import AttemptRow
@@ -216,23 +214,39 @@ _INSERT = text("""
 
 def plan(
     session: Session, stored: StoredJob, slots: Sequence[Slot], *, version: int, group: UUID
-) -> None:
+) -> Sequence[Attempt]:
     """Write attempts down, before their pods are made.
 
-    Raises:
-        ConflictError: an index has a live attempt: someone else planned it just now.
+    The transaction ends in ConflictError if an index has a live attempt: someone else planned
+    it just now.
     """
-    if not slots:
-        return
+    planned = [
+        Attempt(
+            uid=uuid4(),
+            task=slot.task,
+            index=slot.index,
+            run=slot.run,
+            job_version=version,
+            group_uid=group,
+            pod_name=pod_name(stored.key.name, slot.task, slot.index),
+            pod_uid=None,
+            doomed=None,
+            outcome=None,
+            terminating=False,
+        )
+        for slot in slots
+    ]
+    if not planned:
+        return planned
     rows = [
         {
-            "uid": str(uuid4()),
-            "task": slot.task,
-            "index": slot.index,
-            "run": slot.run,
-            "pod_name": pod_name(stored.key.name, slot.task, slot.index),
+            "uid": str(one.uid),
+            "task": one.task,
+            "index": one.index,
+            "run": one.run,
+            "pod_name": one.pod_name,
         }
-        for slot in slots
+        for one in planned
     ]
     values = {
         "job": stored.uid,
@@ -242,12 +256,8 @@ def plan(
         "slots": to_text(rows),
     }
     batch.later(session, _PAST, values)
-    try:
-        batch.answer(session, Question(_INSERT, values, len))
-    except IntegrityError as error:
-        if not is_duplicate(error):
-            raise
-        raise ConflictError(f"pods of job {stored.key} were planned by someone else") from error
+    batch.later(session, _INSERT, values)
+    return planned
 
 
 _DOOM = text("""

@@ -14,7 +14,7 @@ from select import POLLIN, poll as select_poll
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import DateTime, create_engine, event, func, select, text
+from sqlalchemy import Connection, DateTime, create_engine, event, func, select, text
 from sqlalchemy.exc import (
     DBAPIError,
     DisconnectionError,
@@ -25,7 +25,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.orm import sessionmaker
 
-from hekla.domain.errors import ConflictError, UnavailableError
+from hekla.domain.errors import AlreadyExistsError, ConflictError, UnavailableError
 from hekla.store import batch
 from hekla.store.batch import Session
 from hekla.store.objects import to_text
@@ -48,8 +48,12 @@ CONNECT: Final[Mapping[str, Any]] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
+BEGIN: Final = "begin"
+BEGIN_SNAPSHOT: Final = "begin isolation level repeatable read read only"
 SERIALIZATION_FAILURES: Final = frozenset({"40001", "40P01"})
 """SQLSTATEs of transactions that may simply be tried again."""
+OVERLAPS: Final = frozenset({"attempt_live_key", "attempt_current_key"})
+"""Constraints that only two who plan the same pods break."""
 TOO_SLOW: Final = frozenset({"57014", "55P03"})
 """SQLSTATEs of statements that were given up because they, or a lock, took too long."""
 
@@ -84,6 +88,8 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=pool_timeout,
+            # We begin transactions ourselves, together with their first statement.
+            isolation_level="AUTOCOMMIT",
             # A large float comes back from JSONB as digits only; orjson reads a float again.
             json_serializer=to_text,
             json_deserializer=orjson.loads,
@@ -103,6 +109,14 @@ class Database:
         def look(connection: Any, _record: Any, _proxy: Any) -> None:
             if _may_be_broken(connection) and not self._answers(connection):
                 raise DisconnectionError("the server has closed the connection")
+
+        @event.listens_for(self.engine, "begin")
+        def begin(connection: Connection) -> None:
+            batch.opening(connection, BEGIN)
+
+        @event.listens_for(self.engine, "before_cursor_execute")
+        def before_execute(connection: Connection, *_: Any) -> None:
+            batch.begin_if_due(connection)
 
         self._sessions = sessionmaker(self.engine, class_=Session, expire_on_commit=False)
         self._statement_timeout = statement_timeout
@@ -145,12 +159,7 @@ class Database:
             UnavailableError: Postgres is away or too slow.
         """
         with domain_errors(), self._sessions.begin() as session:
-            session.connection(
-                execution_options={
-                    "isolation_level": "REPEATABLE READ",
-                    "postgresql_readonly": True,
-                }
-            )
+            batch.opening(session.connection(), BEGIN_SNAPSHOT)
             yield session
 
     def ask(self, *questions: batch.Question[Any]) -> None:
@@ -160,7 +169,7 @@ class Database:
             UnavailableError: Postgres is away or too slow.
         """
         with domain_errors(), self._sessions() as session:
-            session.connection(execution_options={"isolation_level": "AUTOCOMMIT"})
+            batch.opening(session.connection(), None)
             batch.ask(session, *questions)
 
     def close(self) -> None:
@@ -191,12 +200,22 @@ def domain_errors() -> Iterator[None]:
         if state in TOO_SLOW:
             raise UnavailableError(f"Postgres took too long: {_reason(error)}") from error
         raise UnavailableError(f"Postgres is not reachable: {_reason(error)}") from error
+    except IntegrityError as error:
+        if _constraint(error) in OVERLAPS:
+            raise ConflictError("someone else did the same just now; try again") from error
+        if _constraint(error) == "pod_group_namespace_name_key":
+            raise AlreadyExistsError("a pod group of that name exists already") from error
+        raise
     except DBAPIError as error:
         if error.connection_invalidated:
             raise UnavailableError(
                 f"the connection to Postgres broke: {_reason(error)}"
             ) from error
         raise
+
+
+def _constraint(error: IntegrityError) -> str | None:
+    return getattr(getattr(error.orig, "diag", None), "constraint_name", None)
 
 
 def is_duplicate(error: IntegrityError) -> bool:

@@ -7,9 +7,11 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import insert, select, text
+from sqlalchemy import select, text
 
+from hekla.store import batch
 from hekla.store.database import Session
+from hekla.store.objects import to_text
 from hekla.store.schema import JobEventRow
 
 KEPT: Final = 200
@@ -27,37 +29,42 @@ class Event(NamedTuple):
     at: datetime | None = None
 
 
+_ADD = text("""
+    insert into job_event (job_uid, type, reason, message)
+    select :job, new.type, new.reason, new.message
+      from rows from (jsonb_to_recordset(cast(:rows as jsonb))
+               as (type text, reason text, message text))
+           with ordinality as new(type, reason, message, place)
+     where not exists (
+           select from (select type, reason, message from job_event
+                         where job_uid = :job order by id desc limit 1) as last
+            where (last.type, last.reason, last.message)
+                = (new.type, new.reason, new.message))
+     order by place
+""")
+
+_FORGET = text("""
+    delete from job_event
+     where job_uid = :job
+       and id <= (select id from job_event where job_uid = :job
+                   order by id desc offset :kept limit 1)
+""")
+
+
 def add(session: Session, job: UUID, events: Sequence[Event]) -> None:
     """Append events; one that says what the job's last one said is left out."""
     if not events:
         return
-    last = session.execute(
-        select(JobEventRow.type, JobEventRow.reason, JobEventRow.message)
-        .where(JobEventRow.job_uid == job)
-        .order_by(JobEventRow.id.desc())
-        .limit(1)
-    ).one_or_none()
-    fresh = []
-    for event in events:
-        if last is None or event[:3] != tuple(last):
-            fresh.append(
-                {
-                    "job_uid": job,
-                    "type": event.type,
-                    "reason": event.reason,
-                    "message": event.message.replace("\0", "")[:LONGEST_MESSAGE],
-                }
-            )
-    if not fresh:
-        return
-    session.execute(insert(JobEventRow), fresh)
-    session.execute(
-        text(
-            "delete from job_event where job_uid = :job and id <= (select id from job_event"
-            " where job_uid = :job order by id desc offset :kept limit 1)"
-        ),
-        {"job": job, "kept": KEPT},
-    )
+    rows = [
+        {
+            "type": event.type,
+            "reason": event.reason,
+            "message": event.message.replace("\0", "")[:LONGEST_MESSAGE],
+        }
+        for event in events
+    ]
+    batch.later(session, _ADD, {"job": job, "rows": to_text(rows)})
+    batch.later(session, _FORGET, {"job": job, "kept": KEPT})
 
 
 def of_job(session: Session, job: UUID) -> Sequence[Event]:

@@ -12,19 +12,18 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, func, insert, or_, select, text, tuple_, update
+from sqlalchemy import bindparam, delete, func, or_, select, text, tuple_, update
 
 from hekla.api.job import Job, JobStatus
 from hekla.domain import names, timestamps
 from hekla.domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from hekla.domain.names import Key
-from hekla.domain.phases import JobAction, JobPhase
-from hekla.domain.trigger import Command
+from hekla.domain.phases import JobPhase
 from hekla.store import batch, feed, work
 from hekla.store.batch import Question
 from hekla.store.database import Session
 from hekla.store.objects import Place, metadata, readable, to_json, to_text
-from hekla.store.schema import CommandRow, JobRow
+from hekla.store.schema import JobRow
 
 KIND: Final = "job"
 
@@ -62,10 +61,13 @@ _INSERT = text("""
 """)
 
 
-def insert_many(session: Session, jobs: Sequence[tuple[UUID, Job]]) -> Sequence[StoredJob]:
+def insert_many(
+    session: Session, jobs: Sequence[tuple[UUID, Job]], *, beside: Sequence[Question[Any]] = ()
+) -> Sequence[StoredJob]:
     """Store admitted jobs, each with a uid of its own, and have them looked at.
 
-    Returns them in the order given.
+    Returns them in the order given. Questions ``beside`` it are asked first, in the same
+    round trip.
 
     Raises:
         AlreadyExistsError: a job of such a name exists, or two of ``jobs`` have one name;
@@ -73,7 +75,8 @@ def insert_many(session: Session, jobs: Sequence[tuple[UUID, Job]]) -> Sequence[
     """
     rows = to_text([_new_row(uid, job) for uid, job in jobs])
     inserting = Question(_INSERT, {"rows": rows}, lambda found: {row.uid: row for row in found})
-    made = batch.answer(session, inserting)
+    batch.ask(session, *beside, inserting)
+    made = inserting.answer
     if len(made) < len(jobs):
         why = _taken(session, [job for uid, job in jobs if uid not in made])
         session.execute(delete(JobRow).where(JobRow.uid.in_(made)))
@@ -214,10 +217,12 @@ def record(
     counters: Mapping[str, int],
     started_at: datetime | None,
     finished_at: datetime | None,
+    locked: bool = False,
 ) -> int:
     """Store what a pass decided, unless the job changed since it was read.
 
-    Nothing is written when nothing changed. Returns the job's version.
+    Nothing is written when nothing changed. Returns the job's version. A job that this
+    transaction has ``locked`` cannot have changed, so nobody waits for the answer.
 
     Raises:
         ConflictError: it did change; read again.
@@ -235,16 +240,18 @@ def record(
         and counters == stored.counters
         and (started_at, finished_at) == (stored.started_at, stored.finished_at)
     ):
-        _lock(session, stored)
+        if not locked:
+            _lock(session, stored)
         return stored.version
-    recording = Question(
-        _RECORD,
-        values | {"uid": stored.uid, "version": stored.version},
-        lambda rows: int(rows[0].version) if rows else None,
-    )
-    version = batch.answer(session, recording)
-    if version is None:
-        raise ConflictError(f"job {stored.key} changed since it was read")
+    values |= {"uid": stored.uid, "version": stored.version}
+    if locked:
+        batch.later(session, _RECORD, values)
+        version = stored.version + 1
+    else:
+        rows = batch.answer(session, batch.rows_of(_RECORD, values))
+        if not rows:
+            raise ConflictError(f"job {stored.key} changed since it was read")
+        version = int(rows[0].version)
     feed.record(session, feed.Change(KIND, str(stored.uid), version, feed.MODIFIED))
     return version
 
@@ -316,60 +323,6 @@ def update_spec(session: Session, stored: StoredJob, job: Job) -> StoredJob:
     feed.record(session, feed.Change(KIND, str(stored.uid), row.version, feed.MODIFIED))
     work.wake(session, KIND, str(stored.uid), urgent=True)
     return _to_stored(row)
-
-
-def ask(session: Session, uid: UUID, command: Command) -> None:
-    """Append a command and have the job looked at. Its ``id`` is given here.
-
-    Raises:
-        NotFoundError: the job is gone.
-    """
-    # The share of the row makes a removal under way wait, or this find the job gone.
-    there = (
-        select(JobRow.uid).where(JobRow.uid == uid).with_for_update(key_share=True, read=True)
-    )
-    if session.scalars(there).one_or_none() is None:
-        raise NotFoundError(f"job {uid} does not exist")
-    session.execute(
-        insert(CommandRow).values(
-            job_uid=uid,
-            action=command.action,
-            task=command.task,
-            index=command.index,
-            reason=command.reason,
-            message=command.message,
-        )
-    )
-    work.wake(session, KIND, str(uid), urgent=True)
-
-
-def commands(session: Session, uid: UUID) -> Sequence[Command]:
-    """Commands that nobody has carried out, oldest first."""
-    return batch.answer(session, asked(uid))
-
-
-_ASKED = text(
-    "select id, action, task, index, reason, message from command where job_uid = :job"
-    " order by id"
-)
-
-
-def asked(uid: UUID) -> Question[Sequence[Command]]:
-    """As :func:`commands`, to be asked together with other things."""
-
-    def read(rows: Sequence[Any]) -> Sequence[Command]:
-        return [
-            Command(row.id, JobAction(row.action), row.task, row[3], row.reason, row.message)
-            for row in rows
-        ]
-
-    return Question(_ASKED, {"job": uid}, read)
-
-
-def forget_commands(session: Session, ids: Sequence[int]) -> None:
-    """Remove commands in the transaction that carries them out."""
-    if ids:
-        session.execute(delete(CommandRow).where(CommandRow.id.in_(ids)))
 
 
 def exists_live_in_queue(session: Session, queue: str) -> bool:

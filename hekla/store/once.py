@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from hekla.domain.errors import AlreadyExistsError, ConflictError
+from hekla.domain.errors import ConflictError, DomainError
 from hekla.store import requests
+from hekla.store.batch import Question
 from hekla.store.database import Database, Session
 from hekla.store.requests import Answered, RequestKey
 
@@ -46,6 +47,24 @@ class Asking(NamedTuple):
         if not requests.record(session, self.key, self.body, uids=uids, warnings=warnings):
             raise TwinError
 
+    def noting(
+        self, *, uids: Sequence[UUID] = (), warnings: Sequence[str] = ()
+    ) -> Sequence[Question[bool]]:
+        """As :meth:`note`, to be asked together with other things; then :func:`require_new`."""
+        if not self.id:
+            return ()
+        return [requests.recording(self.key, self.body, uids=uids, warnings=warnings)]
+
+
+def require_new(noted: Sequence[Question[bool]]) -> None:
+    """Make sure that what was noted was new.
+
+    Raises:
+        TwinError: it was done before, or just now; roll back.
+    """
+    if not all(one.answer for one in noted):
+        raise TwinError
+
 
 def once(
     database: Database,
@@ -55,20 +74,20 @@ def once(
 ) -> Answer:
     """``act()``, which notes the call; or the answer ``again`` if it was noted before.
 
+    Most calls are new. So ``act`` is tried first, and the note is looked for when it is
+    refused, for whatever reason: what was answered is answered again, though it may be refused
+    by now.
+
     Raises:
         InvalidError: the same id came with another body.
     """
-    before = _before(database, asking, again)
-    if before:
-        return before[0]
     try:
         return act()
-    except (TwinError, AlreadyExistsError) as error:
-        # The name may have been taken by a twin too.
+    except (TwinError, DomainError) as error:
         before = _before(database, asking, again)
         if before:
             return before[0]
-        if isinstance(error, AlreadyExistsError):
+        if isinstance(error, DomainError):
             raise
         raise ConflictError("the same request is under way; try again") from None
 

@@ -19,6 +19,7 @@ from hekla.domain.phases import PodGroupPhase
 from hekla.store import batch, feed, jobs, work
 from hekla.store.batch import Question
 from hekla.store.database import Session
+from hekla.store.jobs import StoredJob
 from hekla.store.objects import Place, last_state, metadata, readable, to_json, to_text
 from hekla.store.schema import PodGroupRow
 
@@ -75,6 +76,41 @@ def make(
         raise AlreadyExistsError(f"pod group {key} exists already")
     feed.record(session, feed.Change(KIND, str(row.uid), row.version, feed.ADDED))
     return _to_stored(row)
+
+
+_MAKE_OF_JOB = text("""
+    insert into pod_group (uid, namespace, name, job_uid, labels, annotations, spec, queue,
+                           created_at)
+    values (:uid, :namespace, :name, :job, cast(:labels as jsonb), cast(:annotations as jsonb),
+            cast(:spec as jsonb), :queue, :created_at)
+""")
+
+
+def make_of_job(
+    session: Session,
+    job: StoredJob,
+    spec: PodGroupSpec,
+) -> UUID:
+    """Store a new group of a job, in the phase Pending; return its uid.
+
+    Its place in line is the job's, whatever happened to it since. Nobody waits for the answer:
+    the transaction ends in AlreadyExistsError if somebody else took the name.
+    """
+    uid = uuid4()
+    values = {
+        "uid": uid,
+        "namespace": job.key.namespace,
+        "name": names.pod_group_name(job.key.name, str(job.uid)),
+        "job": job.uid,
+        "labels": to_text(job.job.metadata.labels or {}),
+        "annotations": to_text(job.job.metadata.annotations or {}),
+        "spec": to_text(to_json(spec)),
+        "queue": spec.queue,
+        "created_at": job.created_at,
+    }
+    batch.later(session, _MAKE_OF_JOB, values)
+    feed.record(session, feed.Change(KIND, str(uid), 1, feed.ADDED))
+    return uid
 
 
 def reshape(session: Session, stored: StoredGroup, spec: PodGroupSpec) -> None:

@@ -90,12 +90,19 @@ def record(
     """
     if not key.id:
         return True
+    return batch.answer(session, recording(key, body, uids=uids, warnings=warnings))
+
+
+def recording(
+    key: RequestKey, body: bytes, *, uids: Sequence[UUID], warnings: Sequence[str] = ()
+) -> Question[bool]:
+    """As :func:`record`, to be asked together with other things."""
     values = key._asdict() | {
         "hash": _digest(body),
         "uids": orjson.dumps([str(uid) for uid in uids]).decode(),
         "warnings": orjson.dumps(list(warnings)).decode(),
     }
-    return batch.answer(session, Question(_RECORD, values, bool))
+    return Question(_RECORD, values, bool)
 
 
 def prune(session: Session, *, older_than: timedelta, limit: int = 10_000) -> int:

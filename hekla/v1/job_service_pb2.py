@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from hekla.v1 import job_pb2 as hekla_dot_v1_dot_job__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ahekla/v1/job_service.proto\x12\x08hekla.v1\x1a\x12hekla/v1/job.proto\"B\n\x10\x43reateJobRequest\x12\x1a\n\x03job\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"A\n\x11\x43reateJobResponse\x12\x1a\n\x03job\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\x12\x10\n\x08warnings\x18\x02 \x03(\t\"Z\n\x11\x43reateJobsRequest\x12\x1f\n\x08template\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\x12\x10\n\x08suffixes\x18\x02 \x03(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"4\n\x12\x43reateJobsResponse\x12\x0c\n\x04uids\x18\x01 \x03(\t\x12\x10\n\x08warnings\x18\x02 \x03(\t\"=\n\rGetJobRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\",\n\x0eGetJobResponse\x12\x1a\n\x03job\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\"\x82\x01\n\x0fListJobsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\r\n\x05queue\x18\x02 \x01(\t\x12\x0e\n\x06phases\x18\x03 \x03(\t\x12\x16\n\x0elabel_selector\x18\x04 \x01(\t\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\"X\n\x10ListJobsResponse\x12\x1b\n\x04jobs\x18\x01 \x03(\x0b\x32\r.hekla.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\"W\n\x10WatchJobsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\x12\x12\n\nowner_kind\x18\x04 \x01(\t\"M\n\x11WatchJobsResponse\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x1a\n\x03job\x18\x03 \x01(\x0b\x32\r.hekla.v1.Job\"|\n\x10UpdateJobRequest\x12\x1a\n\x03job\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12 \n\x13\x65xpected_generation\x18\x03 \x01(\x05H\x00\x88\x01\x01\x42\x16\n\x14_expected_generation\"A\n\x11UpdateJobResponse\x12\x1a\n\x03job\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\x12\x10\n\x08warnings\x18\x02 \x03(\t\"T\n\x10\x44\x65leteJobRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"/\n\x11\x44\x65leteJobResponse\x12\x1a\n\x03job\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\"\xb2\x01\n\x11\x43ommandJobRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x04 \x01(\t\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\x12\x12\n\nrequest_id\x18\x07 \x01(\t\x12\x0c\n\x04task\x18\x08 \x01(\t\x12\x12\n\x05index\x18\t \x01(\x05H\x00\x88\x01\x01\x42\x08\n\x06_index\"0\n\x12\x43ommandJobResponse\x12\x1a\n\x03job\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\"j\n\x13ListAttemptsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"e\n\x14ListAttemptsResponse\x12#\n\x08\x61ttempts\x18\x01 \x03(\x0b\x32\x11.hekla.v1.Attempt\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x0f\n\x07job_uid\x18\x03 \x01(\t\"1\n\x0fListPodsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03job\x18\x02 \x01(\t\"3\n\x10ListPodsResponse\x12\x1f\n\x04pods\x18\x01 \x03(\x0b\x32\x11.hekla.v1.PodView\"M\n\x07PodView\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\"\n\x07\x61ttempt\x18\x03 \x01(\x0b\x32\x11.hekla.v1.Attempt\"\xb4\x01\n\x0eGetLogsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x12\n\x05index\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x0b\n\x03pod\x18\x05 \x01(\t\x12\x11\n\tcontainer\x18\x06 \x01(\t\x12\x0e\n\x06\x66ollow\x18\x07 \x01(\x08\x12\x17\n\ntail_lines\x18\x08 \x01(\x05H\x01\x88\x01\x01\x42\x08\n\x06_indexB\r\n\x0b_tail_lines\",\n\x0fGetLogsResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0b\n\x03pod\x18\x02 \x01(\t\"D\n\x14ListJobEventsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\";\n\x15ListJobEventsResponse\x12\"\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x12.hekla.v1.JobEvent2\xde\x06\n\nJobService\x12\x44\n\tCreateJob\x12\x1a.hekla.v1.CreateJobRequest\x1a\x1b.hekla.v1.CreateJobResponse\x12G\n\nCreateJobs\x12\x1b.hekla.v1.CreateJobsRequest\x1a\x1c.hekla.v1.CreateJobsResponse\x12;\n\x06GetJob\x12\x17.hekla.v1.GetJobRequest\x1a\x18.hekla.v1.GetJobResponse\x12\x41\n\x08ListJobs\x12\x19.hekla.v1.ListJobsRequest\x1a\x1a.hekla.v1.ListJobsResponse\x12\x46\n\tWatchJobs\x12\x1a.hekla.v1.WatchJobsRequest\x1a\x1b.hekla.v1.WatchJobsResponse0\x01\x12\x44\n\tUpdateJob\x12\x1a.hekla.v1.UpdateJobRequest\x1a\x1b.hekla.v1.UpdateJobResponse\x12\x44\n\tDeleteJob\x12\x1a.hekla.v1.DeleteJobRequest\x1a\x1b.hekla.v1.DeleteJobResponse\x12G\n\nCommandJob\x12\x1b.hekla.v1.CommandJobRequest\x1a\x1c.hekla.v1.CommandJobResponse\x12M\n\x0cListAttempts\x12\x1d.hekla.v1.ListAttemptsRequest\x1a\x1e.hekla.v1.ListAttemptsResponse\x12\x41\n\x08ListPods\x12\x19.hekla.v1.ListPodsRequest\x1a\x1a.hekla.v1.ListPodsResponse\x12@\n\x07GetLogs\x12\x18.hekla.v1.GetLogsRequest\x1a\x19.hekla.v1.GetLogsResponse0\x01\x12P\n\rListJobEvents\x12\x1e.hekla.v1.ListJobEventsRequest\x1a\x1f.hekla.v1.ListJobEventsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ahekla/v1/job_service.proto\x12\x08hekla.v1\x1a\x12hekla/v1/job.proto\"B\n\x10\x43reateJobRequest\x12\x1a\n\x03job\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"A\n\x11\x43reateJobResponse\x12\x1a\n\x03job\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\x12\x10\n\x08warnings\x18\x02 \x03(\t\"Z\n\x11\x43reateJobsRequest\x12\x1f\n\x08template\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\x12\x10\n\x08suffixes\x18\x02 \x03(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"4\n\x12\x43reateJobsResponse\x12\x0c\n\x04uids\x18\x01 \x03(\t\x12\x10\n\x08warnings\x18\x02 \x03(\t\"=\n\rGetJobRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\",\n\x0eGetJobResponse\x12\x1a\n\x03job\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\"\xe2\x01\n\x0fListJobsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\r\n\x05queue\x18\x02 \x01(\t\x12\x0e\n\x06phases\x18\x03 \x03(\t\x12\x16\n\x0elabel_selector\x18\x04 \x01(\t\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\x12\x15\n\rcreated_after\x18\x07 \x01(\t\x12\x16\n\x0e\x63reated_before\x18\x08 \x01(\t\x12\x16\n\x0e\x66inished_after\x18\t \x01(\t\x12\x17\n\x0f\x66inished_before\x18\n \x01(\t\"X\n\x10ListJobsResponse\x12\x1b\n\x04jobs\x18\x01 \x03(\x0b\x32\r.hekla.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\"~\n\x10WatchJobsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\x12\x12\n\nowner_kind\x18\x04 \x01(\t\x12\r\n\x05queue\x18\x05 \x01(\t\x12\x16\n\x0elabel_selector\x18\x06 \x01(\t\"M\n\x11WatchJobsResponse\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x1a\n\x03job\x18\x03 \x01(\x0b\x32\r.hekla.v1.Job\"|\n\x10UpdateJobRequest\x12\x1a\n\x03job\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12 \n\x13\x65xpected_generation\x18\x03 \x01(\x05H\x00\x88\x01\x01\x42\x16\n\x14_expected_generation\"A\n\x11UpdateJobResponse\x12\x1a\n\x03job\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\x12\x10\n\x08warnings\x18\x02 \x03(\t\"T\n\x10\x44\x65leteJobRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"/\n\x11\x44\x65leteJobResponse\x12\x1a\n\x03job\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\"\xb2\x01\n\x11\x43ommandJobRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x04 \x01(\t\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\x12\x12\n\nrequest_id\x18\x07 \x01(\t\x12\x0c\n\x04task\x18\x08 \x01(\t\x12\x12\n\x05index\x18\t \x01(\x05H\x00\x88\x01\x01\x42\x08\n\x06_index\"0\n\x12\x43ommandJobResponse\x12\x1a\n\x03job\x18\x01 \x01(\x0b\x32\r.hekla.v1.Job\"\x8a\x01\n\x13ListAttemptsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\x12\x0c\n\x04task\x18\x06 \x01(\t\x12\x10\n\x08outcomes\x18\x07 \x03(\t\"e\n\x14ListAttemptsResponse\x12#\n\x08\x61ttempts\x18\x01 \x03(\x0b\x32\x11.hekla.v1.Attempt\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x0f\n\x07job_uid\x18\x03 \x01(\t\"v\n\x0fListPodsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x0e\n\x06phases\x18\x04 \x03(\t\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\"L\n\x10ListPodsResponse\x12\x1f\n\x04pods\x18\x01 \x03(\x0b\x32\x11.hekla.v1.PodView\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"M\n\x07PodView\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\"\n\x07\x61ttempt\x18\x03 \x01(\x0b\x32\x11.hekla.v1.Attempt\"\xb4\x01\n\x0eGetLogsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x12\n\x05index\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x0b\n\x03pod\x18\x05 \x01(\t\x12\x11\n\tcontainer\x18\x06 \x01(\t\x12\x0e\n\x06\x66ollow\x18\x07 \x01(\x08\x12\x17\n\ntail_lines\x18\x08 \x01(\x05H\x01\x88\x01\x01\x42\x08\n\x06_indexB\r\n\x0b_tail_lines\",\n\x0fGetLogsResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0b\n\x03pod\x18\x02 \x01(\t\"y\n\x14ListJobEventsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x0c\n\x04type\x18\x04 \x01(\t\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\"T\n\x15ListJobEventsResponse\x12\"\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x12.hekla.v1.JobEvent\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xde\x06\n\nJobService\x12\x44\n\tCreateJob\x12\x1a.hekla.v1.CreateJobRequest\x1a\x1b.hekla.v1.CreateJobResponse\x12G\n\nCreateJobs\x12\x1b.hekla.v1.CreateJobsRequest\x1a\x1c.hekla.v1.CreateJobsResponse\x12;\n\x06GetJob\x12\x17.hekla.v1.GetJobRequest\x1a\x18.hekla.v1.GetJobResponse\x12\x41\n\x08ListJobs\x12\x19.hekla.v1.ListJobsRequest\x1a\x1a.hekla.v1.ListJobsResponse\x12\x46\n\tWatchJobs\x12\x1a.hekla.v1.WatchJobsRequest\x1a\x1b.hekla.v1.WatchJobsResponse0\x01\x12\x44\n\tUpdateJob\x12\x1a.hekla.v1.UpdateJobRequest\x1a\x1b.hekla.v1.UpdateJobResponse\x12\x44\n\tDeleteJob\x12\x1a.hekla.v1.DeleteJobRequest\x1a\x1b.hekla.v1.DeleteJobResponse\x12G\n\nCommandJob\x12\x1b.hekla.v1.CommandJobRequest\x1a\x1c.hekla.v1.CommandJobResponse\x12M\n\x0cListAttempts\x12\x1d.hekla.v1.ListAttemptsRequest\x1a\x1e.hekla.v1.ListAttemptsResponse\x12\x41\n\x08ListPods\x12\x19.hekla.v1.ListPodsRequest\x1a\x1a.hekla.v1.ListPodsResponse\x12@\n\x07GetLogs\x12\x18.hekla.v1.GetLogsRequest\x1a\x19.hekla.v1.GetLogsResponse0\x01\x12P\n\rListJobEvents\x12\x1e.hekla.v1.ListJobEventsRequest\x1a\x1f.hekla.v1.ListJobEventsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,43 +45,43 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETJOBRESPONSE']._serialized_start=404
   _globals['_GETJOBRESPONSE']._serialized_end=448
   _globals['_LISTJOBSREQUEST']._serialized_start=451
-  _globals['_LISTJOBSREQUEST']._serialized_end=581
-  _globals['_LISTJOBSRESPONSE']._serialized_start=583
-  _globals['_LISTJOBSRESPONSE']._serialized_end=671
-  _globals['_WATCHJOBSREQUEST']._serialized_start=673
-  _globals['_WATCHJOBSREQUEST']._serialized_end=760
-  _globals['_WATCHJOBSRESPONSE']._serialized_start=762
-  _globals['_WATCHJOBSRESPONSE']._serialized_end=839
-  _globals['_UPDATEJOBREQUEST']._serialized_start=841
-  _globals['_UPDATEJOBREQUEST']._serialized_end=965
-  _globals['_UPDATEJOBRESPONSE']._serialized_start=967
-  _globals['_UPDATEJOBRESPONSE']._serialized_end=1032
-  _globals['_DELETEJOBREQUEST']._serialized_start=1034
-  _globals['_DELETEJOBREQUEST']._serialized_end=1118
-  _globals['_DELETEJOBRESPONSE']._serialized_start=1120
-  _globals['_DELETEJOBRESPONSE']._serialized_end=1167
-  _globals['_COMMANDJOBREQUEST']._serialized_start=1170
-  _globals['_COMMANDJOBREQUEST']._serialized_end=1348
-  _globals['_COMMANDJOBRESPONSE']._serialized_start=1350
-  _globals['_COMMANDJOBRESPONSE']._serialized_end=1398
-  _globals['_LISTATTEMPTSREQUEST']._serialized_start=1400
-  _globals['_LISTATTEMPTSREQUEST']._serialized_end=1506
-  _globals['_LISTATTEMPTSRESPONSE']._serialized_start=1508
-  _globals['_LISTATTEMPTSRESPONSE']._serialized_end=1609
-  _globals['_LISTPODSREQUEST']._serialized_start=1611
-  _globals['_LISTPODSREQUEST']._serialized_end=1660
-  _globals['_LISTPODSRESPONSE']._serialized_start=1662
-  _globals['_LISTPODSRESPONSE']._serialized_end=1713
-  _globals['_PODVIEW']._serialized_start=1715
-  _globals['_PODVIEW']._serialized_end=1792
-  _globals['_GETLOGSREQUEST']._serialized_start=1795
-  _globals['_GETLOGSREQUEST']._serialized_end=1975
-  _globals['_GETLOGSRESPONSE']._serialized_start=1977
-  _globals['_GETLOGSRESPONSE']._serialized_end=2021
-  _globals['_LISTJOBEVENTSREQUEST']._serialized_start=2023
-  _globals['_LISTJOBEVENTSREQUEST']._serialized_end=2091
-  _globals['_LISTJOBEVENTSRESPONSE']._serialized_start=2093
-  _globals['_LISTJOBEVENTSRESPONSE']._serialized_end=2152
-  _globals['_JOBSERVICE']._serialized_start=2155
-  _globals['_JOBSERVICE']._serialized_end=3017
+  _globals['_LISTJOBSREQUEST']._serialized_end=677
+  _globals['_LISTJOBSRESPONSE']._serialized_start=679
+  _globals['_LISTJOBSRESPONSE']._serialized_end=767
+  _globals['_WATCHJOBSREQUEST']._serialized_start=769
+  _globals['_WATCHJOBSREQUEST']._serialized_end=895
+  _globals['_WATCHJOBSRESPONSE']._serialized_start=897
+  _globals['_WATCHJOBSRESPONSE']._serialized_end=974
+  _globals['_UPDATEJOBREQUEST']._serialized_start=976
+  _globals['_UPDATEJOBREQUEST']._serialized_end=1100
+  _globals['_UPDATEJOBRESPONSE']._serialized_start=1102
+  _globals['_UPDATEJOBRESPONSE']._serialized_end=1167
+  _globals['_DELETEJOBREQUEST']._serialized_start=1169
+  _globals['_DELETEJOBREQUEST']._serialized_end=1253
+  _globals['_DELETEJOBRESPONSE']._serialized_start=1255
+  _globals['_DELETEJOBRESPONSE']._serialized_end=1302
+  _globals['_COMMANDJOBREQUEST']._serialized_start=1305
+  _globals['_COMMANDJOBREQUEST']._serialized_end=1483
+  _globals['_COMMANDJOBRESPONSE']._serialized_start=1485
+  _globals['_COMMANDJOBRESPONSE']._serialized_end=1533
+  _globals['_LISTATTEMPTSREQUEST']._serialized_start=1536
+  _globals['_LISTATTEMPTSREQUEST']._serialized_end=1674
+  _globals['_LISTATTEMPTSRESPONSE']._serialized_start=1676
+  _globals['_LISTATTEMPTSRESPONSE']._serialized_end=1777
+  _globals['_LISTPODSREQUEST']._serialized_start=1779
+  _globals['_LISTPODSREQUEST']._serialized_end=1897
+  _globals['_LISTPODSRESPONSE']._serialized_start=1899
+  _globals['_LISTPODSRESPONSE']._serialized_end=1975
+  _globals['_PODVIEW']._serialized_start=1977
+  _globals['_PODVIEW']._serialized_end=2054
+  _globals['_GETLOGSREQUEST']._serialized_start=2057
+  _globals['_GETLOGSREQUEST']._serialized_end=2237
+  _globals['_GETLOGSRESPONSE']._serialized_start=2239
+  _globals['_GETLOGSRESPONSE']._serialized_end=2283
+  _globals['_LISTJOBEVENTSREQUEST']._serialized_start=2285
+  _globals['_LISTJOBEVENTSREQUEST']._serialized_end=2406
+  _globals['_LISTJOBEVENTSRESPONSE']._serialized_start=2408
+  _globals['_LISTJOBEVENTSRESPONSE']._serialized_end=2492
+  _globals['_JOBSERVICE']._serialized_start=2495
+  _globals['_JOBSERVICE']._serialized_end=3357
 # @@protoc_insertion_point(module_scope)

@@ -74,11 +74,12 @@ class CreateJobsRequest(_message.Message):
     SUFFIXES_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
+    """Sent again with its id after it broke off, the call makes the jobs that are not there yet."""
     @_builtins.property
     def template(self) -> _job_pb2.Job: ...
     @_builtins.property
     def suffixes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Name suffixes; each job is named template name + "-" + suffix."""
+        """Name suffixes; each job is named template name + "-" + suffix. At most 100,000."""
 
     def __init__(
         self,
@@ -102,7 +103,9 @@ class CreateJobsResponse(_message.Message):
     UIDS_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def uids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def uids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """In the order of the suffixes."""
+
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
@@ -175,12 +178,22 @@ class ListJobsRequest(_message.Message):
     LABEL_SELECTOR_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    CREATED_AFTER_FIELD_NUMBER: _builtins.int
+    CREATED_BEFORE_FIELD_NUMBER: _builtins.int
+    FINISHED_AFTER_FIELD_NUMBER: _builtins.int
+    FINISHED_BEFORE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Empty for all namespaces."""
     queue: _builtins.str
     label_selector: _builtins.str
     page_size: _builtins.int
     page_token: _builtins.str
+    created_after: _builtins.str
+    """Instants as in YAML; each bound may be empty. From created_after on, and before created_before."""
+    created_before: _builtins.str
+    finished_after: _builtins.str
+    """The same of the job's end; jobs that have not ended are left out."""
+    finished_before: _builtins.str
     @_builtins.property
     def phases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
@@ -192,10 +205,14 @@ class ListJobsRequest(_message.Message):
         label_selector: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        created_after: _builtins.str = ...,
+        created_before: _builtins.str = ...,
+        finished_after: _builtins.str = ...,
+        finished_before: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["label_selector", b"label_selector", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "phases", b"phases", "queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_after", b"created_after", "created_before", b"created_before", "finished_after", b"finished_after", "finished_before", b"finished_before", "label_selector", b"label_selector", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "phases", b"phases", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -236,6 +253,8 @@ class WatchJobsRequest(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     CURSOR_FIELD_NUMBER: _builtins.int
     OWNER_KIND_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    LABEL_SELECTOR_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Empty for all namespaces."""
     name: _builtins.str
@@ -244,6 +263,10 @@ class WatchJobsRequest(_message.Message):
     """From a list or an earlier watch; empty begins with all that exist."""
     owner_kind: _builtins.str
     """Only jobs that belong to an object of this kind, such as JobFlow; empty for all."""
+    queue: _builtins.str
+    """Empty for all queues."""
+    label_selector: _builtins.str
+    """A job that does not match any more comes as DELETED."""
     def __init__(
         self,
         *,
@@ -251,10 +274,12 @@ class WatchJobsRequest(_message.Message):
         name: _builtins.str = ...,
         cursor: _builtins.str = ...,
         owner_kind: _builtins.str = ...,
+        queue: _builtins.str = ...,
+        label_selector: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "name", b"name", "namespace", b"namespace", "owner_kind", b"owner_kind"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "label_selector", b"label_selector", "name", b"name", "namespace", b"namespace", "owner_kind", b"owner_kind", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -465,12 +490,20 @@ class ListAttemptsRequest(_message.Message):
     UID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    TASK_FIELD_NUMBER: _builtins.int
+    OUTCOMES_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     name: _builtins.str
     uid: _builtins.str
     """When set, the attempts of this job only; else of the newest job of that name."""
     page_size: _builtins.int
     page_token: _builtins.str
+    task: _builtins.str
+    """Empty for all tasks."""
+    @_builtins.property
+    def outcomes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Empty for all, those that have not ended too."""
+
     def __init__(
         self,
         *,
@@ -479,10 +512,12 @@ class ListAttemptsRequest(_message.Message):
         uid: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        task: _builtins.str = ...,
+        outcomes: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "namespace", b"namespace", "outcomes", b"outcomes", "page_size", b"page_size", "page_token", b"page_token", "task", b"task", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -521,19 +556,36 @@ class ListPodsRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     JOB_FIELD_NUMBER: _builtins.int
+    TASK_FIELD_NUMBER: _builtins.int
+    PHASES_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Empty for all namespaces."""
     job: _builtins.str
     """Empty for the pods of all jobs."""
+    task: _builtins.str
+    """Empty for all tasks."""
+    page_size: _builtins.int
+    """0 takes as many as one answer may hold."""
+    page_token: _builtins.str
+    @_builtins.property
+    def phases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Empty for all phases."""
+
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         job: _builtins.str = ...,
+        task: _builtins.str = ...,
+        phases: _abc.Iterable[_builtins.str] | None = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "phases", b"phases", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -544,16 +596,19 @@ class ListPodsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PODS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
     @_builtins.property
     def pods(self) -> _containers.RepeatedCompositeFieldContainer[Global___PodView]: ...
     def __init__(
         self,
         *,
         pods: _abc.Iterable[Global___PodView] | None = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["pods", b"pods"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "pods", b"pods"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -665,19 +720,30 @@ class ListJobEventsRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     UID_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     name: _builtins.str
     uid: _builtins.str
+    type: _builtins.str
+    """Empty for both types, Normal and Warning."""
+    page_size: _builtins.int
+    """0 takes all; a job keeps its last 200."""
+    page_token: _builtins.str
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         name: _builtins.str = ...,
         uid: _builtins.str = ...,
+        type: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "namespace", b"namespace", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "type", b"type", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -688,16 +754,19 @@ class ListJobEventsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     EVENTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_job_pb2.JobEvent]: ...
     def __init__(
         self,
         *,
         events: _abc.Iterable[_job_pb2.JobEvent] | None = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "next_page_token", b"next_page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

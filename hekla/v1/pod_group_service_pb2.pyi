@@ -113,12 +113,17 @@ class ListPodGroupsRequest(_message.Message):
     LABEL_SELECTOR_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    PHASES_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Empty for all namespaces."""
     queue: _builtins.str
     label_selector: _builtins.str
     page_size: _builtins.int
     page_token: _builtins.str
+    @_builtins.property
+    def phases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Empty for all phases."""
+
     def __init__(
         self,
         *,
@@ -127,10 +132,11 @@ class ListPodGroupsRequest(_message.Message):
         label_selector: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        phases: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["label_selector", b"label_selector", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["label_selector", b"label_selector", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "phases", b"phases", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -168,19 +174,27 @@ class WatchPodGroupsRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     CURSOR_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    LABEL_SELECTOR_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Empty for all namespaces."""
     cursor: _builtins.str
     """From a list or an earlier watch; empty begins with all that exist."""
+    queue: _builtins.str
+    """Empty for all queues."""
+    label_selector: _builtins.str
+    """A group that does not match any more comes as DELETED."""
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         cursor: _builtins.str = ...,
+        queue: _builtins.str = ...,
+        label_selector: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "label_selector", b"label_selector", "namespace", b"namespace", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from hekla.v1 import queue_pb2 as hekla_dot_v1_dot_queue__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1chekla/v1/queue_service.proto\x12\x08hekla.v1\x1a\x14hekla/v1/queue.proto\"H\n\x12\x43reateQueueRequest\x12\x1e\n\x05queue\x18\x01 \x01(\x0b\x32\x0f.hekla.v1.Queue\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"G\n\x13\x43reateQueueResponse\x12\x1e\n\x05queue\x18\x01 \x01(\x0b\x32\x0f.hekla.v1.Queue\x12\x10\n\x08warnings\x18\x02 \x03(\t\"\x1f\n\x0fGetQueueRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"2\n\x10GetQueueResponse\x12\x1e\n\x05queue\x18\x01 \x01(\x0b\x32\x0f.hekla.v1.Queue\"R\n\x11ListQueuesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x16\n\x0elabel_selector\x18\x03 \x01(\t\"^\n\x12ListQueuesResponse\x12\x1f\n\x06queues\x18\x01 \x03(\x0b\x32\x0f.hekla.v1.Queue\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\"2\n\x12WatchQueuesRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\"S\n\x13WatchQueuesResponse\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x1e\n\x05queue\x18\x03 \x01(\x0b\x32\x0f.hekla.v1.Queue\"\x82\x01\n\x12UpdateQueueRequest\x12\x1e\n\x05queue\x18\x01 \x01(\x0b\x32\x0f.hekla.v1.Queue\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12 \n\x13\x65xpected_generation\x18\x03 \x01(\x05H\x00\x88\x01\x01\x42\x16\n\x14_expected_generation\"G\n\x13UpdateQueueResponse\x12\x1e\n\x05queue\x18\x01 \x01(\x0b\x32\x0f.hekla.v1.Queue\x12\x10\n\x08warnings\x18\x02 \x03(\t\"6\n\x12\x44\x65leteQueueRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"\x15\n\x13\x44\x65leteQueueResponse\"G\n\x13\x43ommandQueueRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"6\n\x14\x43ommandQueueResponse\x12\x1e\n\x05queue\x18\x01 \x01(\x0b\x32\x0f.hekla.v1.Queue2\x9b\x04\n\x0cQueueService\x12J\n\x0b\x43reateQueue\x12\x1c.hekla.v1.CreateQueueRequest\x1a\x1d.hekla.v1.CreateQueueResponse\x12\x41\n\x08GetQueue\x12\x19.hekla.v1.GetQueueRequest\x1a\x1a.hekla.v1.GetQueueResponse\x12G\n\nListQueues\x12\x1b.hekla.v1.ListQueuesRequest\x1a\x1c.hekla.v1.ListQueuesResponse\x12L\n\x0bWatchQueues\x12\x1c.hekla.v1.WatchQueuesRequest\x1a\x1d.hekla.v1.WatchQueuesResponse0\x01\x12J\n\x0bUpdateQueue\x12\x1c.hekla.v1.UpdateQueueRequest\x1a\x1d.hekla.v1.UpdateQueueResponse\x12J\n\x0b\x44\x65leteQueue\x12\x1c.hekla.v1.DeleteQueueRequest\x1a\x1d.hekla.v1.DeleteQueueResponse\x12M\n\x0c\x43ommandQueue\x12\x1d.hekla.v1.CommandQueueRequest\x1a\x1e.hekla.v1.CommandQueueResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1chekla/v1/queue_service.proto\x12\x08hekla.v1\x1a\x14hekla/v1/queue.proto\"H\n\x12\x43reateQueueRequest\x12\x1e\n\x05queue\x18\x01 \x01(\x0b\x32\x0f.hekla.v1.Queue\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"G\n\x13\x43reateQueueResponse\x12\x1e\n\x05queue\x18\x01 \x01(\x0b\x32\x0f.hekla.v1.Queue\x12\x10\n\x08warnings\x18\x02 \x03(\t\"\x1f\n\x0fGetQueueRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"2\n\x10GetQueueResponse\x12\x1e\n\x05queue\x18\x01 \x01(\x0b\x32\x0f.hekla.v1.Queue\"r\n\x11ListQueuesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x16\n\x0elabel_selector\x18\x03 \x01(\t\x12\x0e\n\x06states\x18\x04 \x03(\t\x12\x0e\n\x06parent\x18\x05 \x01(\t\"^\n\x12ListQueuesResponse\x12\x1f\n\x06queues\x18\x01 \x03(\x0b\x32\x0f.hekla.v1.Queue\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\"J\n\x12WatchQueuesRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12\x16\n\x0elabel_selector\x18\x03 \x01(\t\"S\n\x13WatchQueuesResponse\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x1e\n\x05queue\x18\x03 \x01(\x0b\x32\x0f.hekla.v1.Queue\"\x82\x01\n\x12UpdateQueueRequest\x12\x1e\n\x05queue\x18\x01 \x01(\x0b\x32\x0f.hekla.v1.Queue\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12 \n\x13\x65xpected_generation\x18\x03 \x01(\x05H\x00\x88\x01\x01\x42\x16\n\x14_expected_generation\"G\n\x13UpdateQueueResponse\x12\x1e\n\x05queue\x18\x01 \x01(\x0b\x32\x0f.hekla.v1.Queue\x12\x10\n\x08warnings\x18\x02 \x03(\t\"6\n\x12\x44\x65leteQueueRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"\x15\n\x13\x44\x65leteQueueResponse\"G\n\x13\x43ommandQueueRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"6\n\x14\x43ommandQueueResponse\x12\x1e\n\x05queue\x18\x01 \x01(\x0b\x32\x0f.hekla.v1.Queue2\x9b\x04\n\x0cQueueService\x12J\n\x0b\x43reateQueue\x12\x1c.hekla.v1.CreateQueueRequest\x1a\x1d.hekla.v1.CreateQueueResponse\x12\x41\n\x08GetQueue\x12\x19.hekla.v1.GetQueueRequest\x1a\x1a.hekla.v1.GetQueueResponse\x12G\n\nListQueues\x12\x1b.hekla.v1.ListQueuesRequest\x1a\x1c.hekla.v1.ListQueuesResponse\x12L\n\x0bWatchQueues\x12\x1c.hekla.v1.WatchQueuesRequest\x1a\x1d.hekla.v1.WatchQueuesResponse0\x01\x12J\n\x0bUpdateQueue\x12\x1c.hekla.v1.UpdateQueueRequest\x1a\x1d.hekla.v1.UpdateQueueResponse\x12J\n\x0b\x44\x65leteQueue\x12\x1c.hekla.v1.DeleteQueueRequest\x1a\x1d.hekla.v1.DeleteQueueResponse\x12M\n\x0c\x43ommandQueue\x12\x1d.hekla.v1.CommandQueueRequest\x1a\x1e.hekla.v1.CommandQueueResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,25 +41,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETQUEUERESPONSE']._serialized_start=244
   _globals['_GETQUEUERESPONSE']._serialized_end=294
   _globals['_LISTQUEUESREQUEST']._serialized_start=296
-  _globals['_LISTQUEUESREQUEST']._serialized_end=378
-  _globals['_LISTQUEUESRESPONSE']._serialized_start=380
-  _globals['_LISTQUEUESRESPONSE']._serialized_end=474
-  _globals['_WATCHQUEUESREQUEST']._serialized_start=476
-  _globals['_WATCHQUEUESREQUEST']._serialized_end=526
-  _globals['_WATCHQUEUESRESPONSE']._serialized_start=528
-  _globals['_WATCHQUEUESRESPONSE']._serialized_end=611
-  _globals['_UPDATEQUEUEREQUEST']._serialized_start=614
-  _globals['_UPDATEQUEUEREQUEST']._serialized_end=744
-  _globals['_UPDATEQUEUERESPONSE']._serialized_start=746
-  _globals['_UPDATEQUEUERESPONSE']._serialized_end=817
-  _globals['_DELETEQUEUEREQUEST']._serialized_start=819
-  _globals['_DELETEQUEUEREQUEST']._serialized_end=873
-  _globals['_DELETEQUEUERESPONSE']._serialized_start=875
-  _globals['_DELETEQUEUERESPONSE']._serialized_end=896
-  _globals['_COMMANDQUEUEREQUEST']._serialized_start=898
-  _globals['_COMMANDQUEUEREQUEST']._serialized_end=969
-  _globals['_COMMANDQUEUERESPONSE']._serialized_start=971
-  _globals['_COMMANDQUEUERESPONSE']._serialized_end=1025
-  _globals['_QUEUESERVICE']._serialized_start=1028
-  _globals['_QUEUESERVICE']._serialized_end=1567
+  _globals['_LISTQUEUESREQUEST']._serialized_end=410
+  _globals['_LISTQUEUESRESPONSE']._serialized_start=412
+  _globals['_LISTQUEUESRESPONSE']._serialized_end=506
+  _globals['_WATCHQUEUESREQUEST']._serialized_start=508
+  _globals['_WATCHQUEUESREQUEST']._serialized_end=582
+  _globals['_WATCHQUEUESRESPONSE']._serialized_start=584
+  _globals['_WATCHQUEUESRESPONSE']._serialized_end=667
+  _globals['_UPDATEQUEUEREQUEST']._serialized_start=670
+  _globals['_UPDATEQUEUEREQUEST']._serialized_end=800
+  _globals['_UPDATEQUEUERESPONSE']._serialized_start=802
+  _globals['_UPDATEQUEUERESPONSE']._serialized_end=873
+  _globals['_DELETEQUEUEREQUEST']._serialized_start=875
+  _globals['_DELETEQUEUEREQUEST']._serialized_end=929
+  _globals['_DELETEQUEUERESPONSE']._serialized_start=931
+  _globals['_DELETEQUEUERESPONSE']._serialized_end=952
+  _globals['_COMMANDQUEUEREQUEST']._serialized_start=954
+  _globals['_COMMANDQUEUEREQUEST']._serialized_end=1025
+  _globals['_COMMANDQUEUERESPONSE']._serialized_start=1027
+  _globals['_COMMANDQUEUERESPONSE']._serialized_end=1081
+  _globals['_QUEUESERVICE']._serialized_start=1084
+  _globals['_QUEUESERVICE']._serialized_end=1623
 # @@protoc_insertion_point(module_scope)

@@ -119,7 +119,7 @@ class QueueServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CommandQueue(self, request, context):
-        """Opens or closes a queue: OpenQueue, CloseQueue.
+        """Opens or closes a queue, and with it those below it: OpenQueue, CloseQueue.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

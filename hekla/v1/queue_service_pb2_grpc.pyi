@@ -29,7 +29,7 @@ class QueueServiceStub:
     DeleteQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.DeleteQueueRequest, _queue_service_pb2.DeleteQueueResponse]
     """Deletes a queue that nothing uses."""
     CommandQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.CommandQueueRequest, _queue_service_pb2.CommandQueueResponse]
-    """Opens or closes a queue: OpenQueue, CloseQueue."""
+    """Opens or closes a queue, and with it those below it: OpenQueue, CloseQueue."""
 
 class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
     """Queues."""
@@ -88,6 +88,6 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _queue_service_pb2.CommandQueueRequest,
         context: _grpc.ServicerContext,
     ) -> _queue_service_pb2.CommandQueueResponse:
-        """Opens or closes a queue: OpenQueue, CloseQueue."""
+        """Opens or closes a queue, and with it those below it: OpenQueue, CloseQueue."""
 
 def add_QueueServiceServicer_to_server(servicer: QueueServiceServicer, server: _grpc.Server) -> None: ...

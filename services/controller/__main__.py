@@ -43,6 +43,7 @@ from services.controller.doctor import report as doctor
 from services.controller.figures import Figures
 from services.controller.job_calls import JobCalls
 from services.controller.logs import PodLogs
+from services.controller.many_calls import ManyCalls
 from services.controller.observer import Observer
 from services.controller.passes import Passes, tell_owner
 from services.controller.pod_group_calls import PodGroupCalls
@@ -173,8 +174,11 @@ def main(settings: ControllerConfig) -> None:
         )
 
         register = registering(
-            JobServicer(  # type: ignore[abstract] # CreateJobs is not served yet
-                JobCalls(database, admission), hub, PodLogs(database, kube)
+            JobServicer(
+                JobCalls(database, admission),
+                ManyCalls(database, admission),
+                hub,
+                PodLogs(database, kube),
             ),
             QueueServicer(queue_calls, hub),
             PodGroupServicer(PodGroupCalls(database), hub),

@@ -21,13 +21,13 @@ from hekla.domain.names import Key
 from hekla.domain.phases import FINISHED, JobAction, JobPhase
 from hekla.domain.trigger import Command
 from hekla.rpc.admission import CREATE, UPDATE, Admission
-from hekla.store import attempts, events, feed, history, jobs
+from hekla.store import attempts, commands, events, feed, history, jobs
 from hekla.store.database import Database, Session
 from hekla.store.events import Event
 from hekla.store.feed import Cursor
 from hekla.store.jobs import StoredJob
 from hekla.store.objects import Place
-from hekla.store.once import Asking, once
+from hekla.store.once import Asking, once, require_new
 from hekla.store.requests import Answered
 from hekla.store.schema import AttemptRow
 from services.controller.core import policies
@@ -100,9 +100,10 @@ class JobCalls:
     def _create(self, job: Job, asking: Asking) -> Made:
         admitted = self._admission.job(CREATE, _named(job))
         uid = uuid4()
+        noted = asking.noting(uids=[uid], warnings=admitted.warnings)
         with self._database.transaction() as session:
-            asking.note(session, uids=[uid], warnings=admitted.warnings)
-            [stored] = jobs.insert_many(session, [(uid, admitted.object)])
+            [stored] = jobs.insert_many(session, [(uid, admitted.object)], beside=noted)
+            require_new(noted)
         return Made(stored.job, admitted.warnings)
 
     def get(self, *, uid: UUID | None, key: Key | None) -> Job:
@@ -211,7 +212,7 @@ class JobCalls:
                 stored = _the_one(jobs.get(session, key), uid)
                 _check_command(stored, command)
                 asking.note(session, uids=[stored.uid])
-                jobs.ask(session, stored.uid, command)
+                commands.ask(session, stored.uid, command)
                 return stored.job
 
         return once(self._database, asking, act, _job_before)

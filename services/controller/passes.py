@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
 from hekla import failpoint
+from hekla.domain.attempt import Attempt
 from hekla.domain.errors import ConflictError, NotFoundError
 from hekla.domain.phases import FINISHED
 from hekla.store import attempts, batch, events, jobs, work
@@ -25,6 +27,7 @@ from hekla.store.jobs import StoredJob
 from hekla.store.work import Claim
 from hekla.telemetry import metrics
 from services.controller.acting import Acted, Actor, Acts, note
+from services.controller.core.following import next_due
 from services.controller.core.observed import Observed, Plan
 from services.controller.core.plan import plan
 from services.controller.reading import SLICE, read
@@ -140,31 +143,55 @@ class Passes:
         The last slice has nothing to do, and gives the claim back in its transaction.
         """
         with self._database.transaction() as session:
-            at = work.hold(session, claim)
             if before is not None:
+                work.hold(session, claim)
                 note(session, before)
-            stored, observed = read(session, UUID(claim.uid))
+            at, stored, observed = read(session, claim)
             decided = plan(observed, at)
-            record(session, stored, observed, decided, at)
+            recorded = record(session, stored, observed, decided, at)
+            quiet, due_at = next_due(observed, decided, recorded.status, at)
             spent = timedelta(seconds=time.monotonic() - started)
             failed = before is not None and before.done.failed
-            acts = Acts()
+            acts, whole = Acts(), False
             if not failed and spent <= LONGEST_PASS:
-                acts = self._acts(session, stored, observed, decided)
+                acts, whole = self._acts(session, stored, observed, decided, recorded.planned)
             outcome = None
             if acts:
                 work.extend(session, claim, self._lease)
             else:
-                outcome = self._end(session, claim, decided, spent, failed=failed)
+                again = decided.again and not quiet
+                outcome = self._end(
+                    session, claim, decided, spent, due_at, failed=failed, again=again
+                )
         failpoint.hit("controller.commit-unknown")
         _count(stored, decided)
         failpoint.hit("controller.recorded")
         acted = self._actor.act(stored, acts) if acts else None
         failpoint.hit("controller.acted")
+        if acted is not None and whole and quiet and not acted.done.failed:
+            outcome = self._conclude(claim, acted, due_at, started)
         return outcome, acted
 
+    def _conclude(
+        self, claim: Claim, acted: Acted, due_at: datetime | None, started: float
+    ) -> Outcome:
+        """Write down what was done, and that there is nothing else to do."""
+        with self._database.transaction() as session:
+            note(session, acted)
+            rest = min(3 * timedelta(seconds=time.monotonic() - started), LONGEST_REST)
+            work.release(session, claim, due_at=due_at, rest=rest)
+        return Outcome.DONE
+
     def _end(
-        self, session: Session, claim: Claim, decided: Plan, spent: timedelta, *, failed: bool
+        self,
+        session: Session,
+        claim: Claim,
+        decided: Plan,
+        spent: timedelta,
+        due_at: datetime | None,
+        *,
+        failed: bool,
+        again: bool,
     ) -> Outcome | None:
         """Give the claim back, unless there is more to decide and time left for it."""
         if decided.retire:
@@ -174,33 +201,42 @@ class Passes:
             work.fail(session, claim, backoff=backoff(claim.failures, LONGEST_RETRY))
             return Outcome.WAITS
         late = spent > LONGEST_PASS
-        if decided.again and not late:
+        if again and not late:
             return None
         if late:  # others get a turn; there may be more to do
             work.wake(session, claim.kind, claim.uid)
         rest = min(3 * spent, LONGEST_REST)
-        work.release(session, claim, due_at=decided.due_at, rest=rest)
+        work.release(session, claim, due_at=due_at, rest=rest)
         return Outcome.DONE
 
     def _acts(
-        self, session: Session, stored: StoredJob, observed: Observed, decided: Plan
-    ) -> Acts:
+        self,
+        session: Session,
+        stored: StoredJob,
+        observed: Observed,
+        decided: Plan,
+        just_planned: Sequence[Attempt],
+    ) -> tuple[Acts, bool]:
+        """What there is to do for the job, and whether that is known to be all."""
         if decided.retire:
-            return Acts()
+            return Acts(), False
         counts = observed.counts.values()
         planned = sum(one.planned for one in counts)
         # Pods that are there, and are neither to run nor running.
         others = observed.present - sum(one.live - one.terminating for one in counts)
+        if just_planned and not (planned or decided.kills or others):
+            return Acts(create=just_planned), len(just_planned) < SLICE
         create = delete = None
         if decided.slots or planned:
             create = attempts.creating(stored.uid, limit=SLICE)
         if decided.kills or others:
             delete = attempts.deleting(stored.uid, limit=SLICE)
         batch.ask(session, *filter(None, [create, delete]))
-        return Acts(
+        acts = Acts(
             create=create.answer if create is not None else (),
             delete=delete.answer if delete is not None else (),
         )
+        return acts, False
 
     def _release(self, claim: Claim, *, due_now: bool = False) -> None:
         with self._database.transaction() as session:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 from hekla.domain.phases import JobEvent, PodGroupPhase
-from hekla.store import attempts, batch, jobs, pod_groups, triggers
+from hekla.store import attempts, batch, commands, jobs, pod_groups, triggers, work
 from hekla.store.attempts import Counts
 from hekla.store.database import Session
 from hekla.store.jobs import StoredJob
+from hekla.store.work import Claim
 from services.controller.core import policies
 from services.controller.core.observed import Counters, Group, Observed, TaskCounts
 
@@ -21,20 +22,24 @@ REJECTED_PAUSE: Final = timedelta(seconds=5)
 """For how long an index whose pod a kubelet refused waits for another."""
 
 
-def read(session: Session, uid: UUID) -> tuple[StoredJob, Observed]:
-    """The job, locked, and all that deciding about it takes.
+def read(session: Session, claim: Claim) -> tuple[datetime, StoredJob, Observed]:
+    """The time, the job, locked, and all that deciding about it takes.
 
     What cannot matter is not asked for, and the rest together.
 
     Raises:
+        ConflictError: the claim is not ours any more.
         NotFoundError: the job is gone.
     """
+    uid = UUID(claim.uid)
+    held = work.holding(claim)
     here = jobs.locked(uid)
     counting = attempts.counting(uid)
     grouped = pod_groups.group(uid)
     ended = attempts.ended(uid, limit=SLICE)
-    asked = jobs.asked(uid)
-    batch.ask(session, here, counting, grouped, ended, asked)
+    asked = commands.asked(uid)
+    batch.ask(session, held, here, counting, grouped, ended, asked)
+    now = held.answer
     stored, counts, group = here.answer, counting.answer, grouped.answer
     job = stored.job
     version = job.status.version
@@ -44,7 +49,7 @@ def read(session: Session, uid: UUID) -> tuple[StoredJob, Observed]:
     # Pods are made only while the group is admitted.
     admitted = group is not None and group.phase is not PodGroupPhase.PENDING
     reacts = policies.are_there_any(job.spec)
-    return stored, Observed(
+    observed = Observed(
         uid=uid,
         job=job,
         created_at=stored.created_at,
@@ -86,6 +91,7 @@ def read(session: Session, uid: UUID) -> tuple[StoredJob, Observed]:
             else None
         ),
     )
+    return now, stored, observed
 
 
 def _any_unsettled(counts: Counts) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
-from hekla.domain import names
-from hekla.domain.names import Key
+from hekla.api.job import JobStatus
+from hekla.domain.attempt import Attempt
 from hekla.domain.phases import FINISHED, JobPhase
-from hekla.store import attempts, events, history, jobs, pod_groups, triggers
+from hekla.store import attempts, commands, events, history, jobs, pod_groups, triggers
 from hekla.store.database import Session
 from hekla.store.events import Event
 from hekla.store.jobs import StoredJob
@@ -17,26 +19,35 @@ from services.controller.core.status import status
 from services.controller.reading import task_counts
 
 
+class Recorded(NamedTuple):
+    """What became of a plan in the store."""
+
+    planned: Sequence[Attempt]
+    """Attempts that were written down, whose pods are to be made."""
+    status: JobStatus
+
+
 def record(
     session: Session, stored: StoredJob, observed: Observed, plan: Plan, now: datetime
-) -> None:
+) -> Recorded:
     """Write all of a plan.
 
     Raises:
         ConflictError: the job changed since it was read; nothing of the plan may be done.
     """
-    jobs.forget_commands(session, plan.commands)
+    commands.forget(session, plan.commands)
     if plan.retire:
         history.retire(session, stored)
-        return
+        return Recorded((), stored.job.status)
     if plan.expire:
         jobs.mark_deleting(session, stored.uid)
-        return
+        return Recorded((), stored.job.status)
     for kill in plan.kills:
         attempts.doom(session, stored.uid, kill)
     group = _group(session, stored, observed, plan)
+    planned: Sequence[Attempt] = ()
     if plan.slots and group is not None:
-        attempts.plan(session, stored, plan.slots, version=plan.version, group=group)
+        planned = attempts.plan(session, stored, plan.slots, version=plan.version, group=group)
     attempts.handle(session, plan.handled)
     _triggers(session, stored, plan)
     events.add(
@@ -44,7 +55,7 @@ def record(
         stored.uid,
         [Event(note.weight, note.reason, note.message) for note in plan.notes],
     )
-    _status(session, stored, observed, plan, now)
+    return Recorded(planned, _status(session, stored, observed, plan, now))
 
 
 def _group(session: Session, stored: StoredJob, observed: Observed, plan: Plan) -> UUID | None:
@@ -69,19 +80,7 @@ def _group(session: Session, stored: StoredJob, observed: Observed, plan: Plan) 
             assert plan.group_spec is not None
             if had is not None:
                 pod_groups.remove(session, had.uid)
-            made = pod_groups.make(
-                session,
-                Key(
-                    stored.key.namespace, names.pod_group_name(stored.key.name, str(stored.uid))
-                ),
-                plan.group_spec,
-                job=stored.uid,
-                labels=stored.job.metadata.labels or {},
-                annotations=stored.job.metadata.annotations or {},
-                # The place in line is the job's, whatever happened to it since.
-                created_at=stored.created_at,
-            )
-            return made.uid
+            return pod_groups.make_of_job(session, stored, plan.group_spec)
 
 
 def _triggers(session: Session, stored: StoredJob, plan: Plan) -> None:
@@ -97,7 +96,7 @@ def _triggers(session: Session, stored: StoredJob, plan: Plan) -> None:
 
 def _status(
     session: Session, stored: StoredJob, observed: Observed, plan: Plan, now: datetime
-) -> None:
+) -> JobStatus:
     counts = observed.counts
     if plan.kills:
         counts = task_counts(attempts.counts(session, stored.uid))
@@ -115,7 +114,7 @@ def _status(
     }
     was = (stored.job.status, stored.counters, stored.started_at, stored.finished_at)
     if (shown, counters, started_at, finished_at) == was:
-        return
+        return shown
     jobs.record(
         session,
         stored,
@@ -123,4 +122,6 @@ def _status(
         counters=counters,
         started_at=started_at,
         finished_at=finished_at,
+        locked=True,
     )
+    return shown

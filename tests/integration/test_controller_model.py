@@ -30,7 +30,7 @@ from hekla.domain.errors import NotFoundError
 from hekla.domain.phases import FINISHED, JobAction, JobPhase, PodGroupPhase
 from hekla.domain.trigger import Command
 from hekla.kube.client import KubeClient
-from hekla.store import attempts, events, history, jobs, pod_groups, work
+from hekla.store import attempts, commands, events, history, jobs, pod_groups, work
 from hekla.store.database import Database
 from services.controller.acting import Actor
 from services.controller.observer import Observer
@@ -139,7 +139,7 @@ class JobMachine(RuleBasedStateMachine):
     )
     def command(self, action: JobAction) -> None:
         with self.database.transaction() as session:
-            jobs.ask(session, self.uid, Command(0, action))
+            commands.ask(session, self.uid, Command(0, action))
 
     # The scheduler.
 

@@ -30,7 +30,7 @@ from hekla.lifecycle import repeating
 from hekla.rpc.admission import Admission
 from hekla.rpc.channel import connect
 from hekla.rpc.server import serving
-from hekla.store import jobs, leases, pod_groups, queues
+from hekla.store import commands, jobs, leases, pod_groups, queues
 from hekla.store.database import Database
 from hekla.store.hub import Hub
 from hekla.store.jobs import StoredJob
@@ -47,6 +47,7 @@ from services.controller.__main__ import SERVICES
 from services.controller.acting import Actor
 from services.controller.job_calls import JobCalls
 from services.controller.logs import PodLogs
+from services.controller.many_calls import ManyCalls
 from services.controller.observer import Observer
 from services.controller.passes import Outcome, Passes
 from services.controller.pod_group_calls import SCHEDULER_LEASE, PodGroupCalls
@@ -61,6 +62,8 @@ from tests.support.objects import make_job
 from tests.support.pod_api import Pod, PodApi
 
 LEASE: Final = timedelta(seconds=30)
+CHUNK: Final = 10
+"""Jobs that CreateJobs stores in one transaction here."""
 SOON: Final = 20.0
 """Seconds. Every call has a deadline; none comes near it."""
 
@@ -148,7 +151,12 @@ def scene(
 
         def register(server: grpc.Server) -> None:
             job_service_pb2_grpc.add_JobServiceServicer_to_server(
-                JobServicer(JobCalls(database, admission), hub, logs),  # type: ignore[abstract]
+                JobServicer(
+                    JobCalls(database, admission),
+                    ManyCalls(database, admission, chunk=CHUNK),
+                    hub,
+                    logs,
+                ),
                 server,
             )
             queue_service_pb2_grpc.add_QueueServiceServicer_to_server(
@@ -337,7 +345,7 @@ class Driver:
     def ask(self, uid: UUID | str, action: JobAction, **more: Any) -> None:
         """Command it."""
         with self.database.transaction() as session:
-            jobs.ask(session, UUID(str(uid)), Command(0, action, **more))
+            commands.ask(session, UUID(str(uid)), Command(0, action, **more))
 
     def job(self, uid: UUID | str) -> StoredJob:
         """The job as it is."""

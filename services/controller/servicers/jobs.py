@@ -16,13 +16,17 @@ from hekla.store.watching import metadata_of, owned_by, stream
 from hekla.v1 import job_pb2, job_service_pb2 as messages, job_service_pb2_grpc as stubs
 from services.controller import convert, logs
 from services.controller.job_calls import JobCalls, action_of
+from services.controller.many_calls import ManyCalls
 
 
 class JobServicer(stubs.JobServiceServicer):
     """Serves ``hekla.v1.JobService``."""
 
-    def __init__(self, calls: JobCalls, hub: Hub, pod_logs: logs.PodLogs) -> None:
+    def __init__(
+        self, calls: JobCalls, many: ManyCalls, hub: Hub, pod_logs: logs.PodLogs
+    ) -> None:
         self._calls = calls
+        self._many = many
         self._hub = hub
         self._logs = pod_logs
 
@@ -32,6 +36,19 @@ class JobServicer(stubs.JobServiceServicer):
         job = _given(request.job, request.HasField("job"))
         made = self._calls.create(job, asked.asking(request))
         return messages.CreateJobResponse(job=_message(made.job), warnings=made.warnings)
+
+    def CreateJobs(
+        self, request: messages.CreateJobsRequest, context: grpc.ServicerContext
+    ) -> messages.CreateJobsResponse:
+        made = self._many.create(
+            _given(request.template, request.HasField("template"), "template"),
+            list(request.suffixes),
+            asked.asking(request),
+            going=context.is_active,
+        )
+        return messages.CreateJobsResponse(
+            uids=[str(uid) for uid in made.uids], warnings=made.warnings
+        )
 
     def GetJob(
         self, request: messages.GetJobRequest, context: grpc.ServicerContext
@@ -188,7 +205,7 @@ def _render(source: object) -> job_pb2.Job:
     return _message(job)
 
 
-def _given(message: job_pb2.Job, present: bool) -> Job:  # noqa: FBT001
+def _given(message: job_pb2.Job, present: bool, path: str = "job") -> Job:  # noqa: FBT001
     if not present:
-        raise InvalidError.of([Violation("job", "is required")])
+        raise InvalidError.of([Violation(path, "is required")])
     return to_model(message, Job)

@@ -287,7 +287,7 @@ def test_an_index_with_a_live_attempt_is_not_planned_again(database: Database) -
     job = add_job(database)
     [live] = plan(database, job, ("t", 0))
 
-    with pytest.raises(ConflictError, match="default/j were planned by someone else"):
+    with pytest.raises(ConflictError, match="someone else did the same just now"):
         plan(database, job, ("t", 0))
 
     assert [row.uid for row in rows_of(database, job.uid)] == [live.uid]
@@ -559,7 +559,7 @@ def test_a_slot_of_a_job_that_is_gone_is_not_planned(database: Database) -> None
         session.execute(text("delete from job"))
 
     with (
-        database.transaction() as session,
         pytest.raises(Exception, match="attempt_job_uid_fkey"),
+        database.transaction() as session,
     ):
         attempts.plan(session, job, [Slot("t", 0, 0)], version=0, group=uuid4())

@@ -15,7 +15,7 @@ from hekla.domain.errors import NotFoundError, UnavailableError
 from hekla.domain.names import Key
 from hekla.domain.phases import JobAction, JobEvent
 from hekla.domain.trigger import Command, Trigger, TriggerState
-from hekla.store import events, feed, history, jobs, triggers
+from hekla.store import commands, events, feed, history, jobs, triggers
 from hekla.store.database import Database
 from hekla.store.events import NORMAL, WARNING, Event
 from hekla.store.jobs import StoredJob
@@ -95,7 +95,7 @@ def test_a_removed_job_is_remembered_with_all_that_belonged_to_it(database: Data
     after(database, sight(row, phase="Succeeded", exit_codes={"c": 0}, gone=True))
     tell(database, job, Event(NORMAL, "Made", "a pod"), Event(WARNING, "Odd", "very"))
     with database.transaction() as session:
-        jobs.ask(session, job.uid, Command(0, JobAction.ABORT_JOB))
+        commands.ask(session, job.uid, Command(0, JobAction.ABORT_JOB))
         fired = Trigger(0, "t", JobEvent.TASK_COMPLETED, TriggerState.FIRED, JobAction.SYNC_JOB)
         triggers.put(session, job.uid, [fired])
         jobs.record(
@@ -155,7 +155,7 @@ def test_a_removal_waits_for_a_command_that_is_being_given(database: Database) -
     job = add_job(database)
 
     with database.transaction() as session:
-        jobs.ask(session, job.uid, Command(0, JobAction.ABORT_JOB))
+        commands.ask(session, job.uid, Command(0, JobAction.ABORT_JOB))
         removing = threading.Thread(target=retire, args=(database, job))
         removing.start()
         wait_for_waiting(database)

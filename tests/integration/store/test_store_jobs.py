@@ -16,7 +16,7 @@ from hekla.domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from hekla.domain.names import Key
 from hekla.domain.phases import JobAction, JobPhase
 from hekla.domain.trigger import Command
-from hekla.store import feed, history, jobs, work
+from hekla.store import commands, feed, history, jobs, work
 from hekla.store.database import Database
 from hekla.store.jobs import StoredJob
 from hekla.store.objects import Place, to_json
@@ -291,20 +291,20 @@ def test_commands_are_kept_in_order_until_they_are_carried_out(database: Databas
     ]
     for command in asked:
         with database.transaction() as session:
-            jobs.ask(session, stored.uid, command)
+            commands.ask(session, stored.uid, command)
 
     with database.transaction() as session:
-        found = jobs.commands(session, stored.uid)
-        jobs.forget_commands(session, [one.id for one in found[:2]])
-        left = jobs.commands(session, stored.uid)
-        jobs.forget_commands(session, [])
+        found = commands.of_job(session, stored.uid)
+        commands.forget(session, [one.id for one in found[:2]])
+        left = commands.of_job(session, stored.uid)
+        commands.forget(session, [])
 
     assert [(one.action, one.task, one.index, one.reason, one.message) for one in found] == [
         (one.action, one.task, one.index, one.reason, one.message) for one in asked
     ]
     assert left == found[2:]
     with database.transaction() as session, pytest.raises(NotFoundError):
-        jobs.ask(session, uuid4(), asked[0])
+        commands.ask(session, uuid4(), asked[0])
 
 
 def test_a_command_ends_a_rest_that_changes_of_pods_do_not(database: Database) -> None:
@@ -317,7 +317,7 @@ def test_a_command_ends_a_rest_that_changes_of_pods_do_not(database: Database) -
     assert due(database) == set()
 
     with database.transaction() as session:
-        jobs.ask(session, stored.uid, Command(0, JobAction.ABORT_JOB))
+        commands.ask(session, stored.uid, Command(0, JobAction.ABORT_JOB))
 
     assert due(database) == {str(stored.uid)}
 
@@ -329,7 +329,7 @@ def test_a_command_given_while_its_job_is_removed_finds_it_gone(database: Databa
     def ask() -> None:
         try:
             with database.transaction() as session:
-                jobs.ask(session, stored.uid, Command(0, JobAction.ABORT_JOB))
+                commands.ask(session, stored.uid, Command(0, JobAction.ABORT_JOB))
         except NotFoundError as error:
             failed.append(error)
 
