@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -48,6 +50,36 @@ def asking(request: Message) -> Asking:
         id=text(getattr(request, ID), ID, longest=LONGEST_REQUEST_ID),
         body=copied.SerializeToString(deterministic=True),
     )
+
+
+def instant(value: str, path: str) -> datetime | None:
+    """An instant that may be absent, as it is written in YAML.
+
+    Raises:
+        InvalidError: it is none.
+    """
+    if not value:
+        return None
+    try:
+        return timestamps.from_text(text(value, path))
+    except InvalidError as error:
+        raise InvalidError.of(
+            [Violation(path, f"must be an instant such as 2026-01-31T12:00:00Z: {error}")]
+        ) from None
+
+
+def among(values: Iterable[str], known: Collection[str], path: str) -> Sequence[str]:
+    """Words of a request, which are all known ones.
+
+    Raises:
+        InvalidError: one is not.
+    """
+    found = list(values)
+    for value in found:
+        if value not in known:
+            message = f"must be of {', '.join(known)}, is {value[:60]!r}"
+            raise InvalidError.of([Violation(path, message)])
+    return found
 
 
 def key(namespace: str, name: str) -> Key:
@@ -118,7 +150,7 @@ def token_to_place(token: str) -> Place | None:
         at, _, place = _from_token(token).partition(" ")
         return Place(timestamps.from_text(at), UUID(place))
     except (ValueError, InvalidError):
-        raise _not_a_token() from None
+        raise not_a_token() from None
 
 
 def name_to_token(name: str) -> str:
@@ -135,12 +167,13 @@ def token_to_name(token: str) -> str:
     try:
         return text(_from_token(token), "page_token")
     except (ValueError, InvalidError):
-        raise _not_a_token() from None
+        raise not_a_token() from None
 
 
 def _from_token(token: str) -> str:
     return base64.b64decode(token, altchars=b"-_", validate=True).decode()
 
 
-def _not_a_token() -> InvalidError:
+def not_a_token() -> InvalidError:
+    """What is said of a page token that no page of ours gave."""
     return InvalidError.of([Violation("page_token", "must be one that an earlier page gave")])

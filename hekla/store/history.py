@@ -101,7 +101,13 @@ def known(session: Session, uids: Collection[UUID]) -> set[UUID]:
 
 
 def attempts(
-    session: Session, job: UUID, *, after: Place | None = None, limit: int
+    session: Session,
+    job: UUID,
+    *,
+    task: str = "",
+    outcomes: Collection[str] = (),
+    after: Place | None = None,
+    limit: int,
 ) -> Sequence[Mapping[str, Any]]:
     """A removed job's attempts from the oldest to the newest, as their rows were."""
     statement = (
@@ -110,6 +116,10 @@ def attempts(
         .order_by(AttemptHistoryRow.created_at, AttemptHistoryRow.uid)
         .limit(limit)
     )
+    if task:
+        statement = statement.where(AttemptHistoryRow.row["task"].astext == task)
+    if outcomes:
+        statement = statement.where(AttemptHistoryRow.row["outcome"].astext.in_(outcomes))
     if after is not None:
         statement = statement.where(
             text("(created_at, uid) > (:created_at, :uid)").bindparams(**after._asdict())

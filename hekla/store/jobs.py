@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import bindparam, delete, func, or_, select, text, tuple_, update
@@ -48,6 +48,15 @@ class StoredJob:
         """Its namespace and name."""
         return Key(self.job.metadata.namespace, self.job.metadata.name)
 
+
+class Period(NamedTuple):
+    """From ``first`` on, and before ``before``; each bound may be missing."""
+
+    first: datetime | None = None
+    before: datetime | None = None
+
+
+ALWAYS: Final = Period()
 
 # Cheaper than a savepoint to go back to when a name is taken.
 _INSERT = text("""
@@ -183,10 +192,15 @@ def page(
     namespace: str = "",
     queue: str = "",
     phases: Collection[str] = (),
+    created: Period = ALWAYS,
+    finished: Period = ALWAYS,
     after: Place | None = None,
     limit: int,
 ) -> Sequence[StoredJob]:
-    """Jobs from the oldest to the newest, at most ``limit`` after ``after``."""
+    """Jobs from the oldest to the newest, at most ``limit`` after ``after``.
+
+    A bound of ``finished`` leaves out the jobs that have not ended.
+    """
     statement = select(JobRow).order_by(JobRow.created_at, JobRow.uid).limit(limit)
     if namespace:
         statement = statement.where(JobRow.namespace == namespace)
@@ -194,6 +208,11 @@ def page(
         statement = statement.where(JobRow.queue == queue)
     if phases:
         statement = statement.where(JobRow.phase.in_(phases))
+    for column, period in ((JobRow.created_at, created), (JobRow.finished_at, finished)):
+        if period.first is not None:
+            statement = statement.where(column >= period.first)
+        if period.before is not None:
+            statement = statement.where(column < period.before)
     if after is not None:
         statement = statement.where(tuple_(JobRow.created_at, JobRow.uid) > tuple(after))
     return [_to_stored(row) for row in session.scalars(statement)]
@@ -228,7 +247,7 @@ def record(
         ConflictError: it did change; read again.
     """
     phase = status.state.phase or JobPhase.PENDING
-    values = {
+    values: dict[str, Any] = {
         "status": to_text(to_json(status)),
         "counters": to_text(dict(counters)),
         "phase": phase,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -193,6 +193,7 @@ def page(
     *,
     namespace: str = "",
     queue: str = "",
+    phases: Collection[str] = (),
     after: Place | None = None,
     limit: int,
 ) -> Sequence[StoredGroup]:
@@ -204,6 +205,8 @@ def page(
         statement = statement.where(PodGroupRow.namespace == namespace)
     if queue:
         statement = statement.where(PodGroupRow.queue == queue)
+    if phases:
+        statement = statement.where(PodGroupRow.phase.in_(phases))
     if after is not None:
         statement = statement.where(
             tuple_(PodGroupRow.created_at, PodGroupRow.uid) > tuple(after)

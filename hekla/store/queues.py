@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -101,11 +101,22 @@ def children(session: Session, name: str) -> Sequence[str]:
     ).all()
 
 
-def page(session: Session, *, after: str = "", limit: int) -> Sequence[Queue]:
+def page(
+    session: Session,
+    *,
+    after: str = "",
+    states: Collection[str] = (),
+    parent: str = "",
+    limit: int,
+) -> Sequence[Queue]:
     """Queues by name, at most ``limit`` after the one named ``after``."""
     statement = (
         select(QueueRow).where(QueueRow.name > after).order_by(QueueRow.name).limit(limit)
     )
+    if states:
+        statement = statement.where(QueueRow.state.in_(states))
+    if parent:
+        statement = statement.where(QueueRow.parent == parent)
     return [_to_queue(row) for row in session.scalars(statement)]
 
 

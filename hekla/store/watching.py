@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from hekla.domain import selector
+from hekla.domain.selector import Selector
+from hekla.store import feed
 from hekla.store.hub import Hub, Item
 
 Response = TypeVar("Response")
@@ -17,23 +20,33 @@ def stream(
     going: Callable[[], bool],
     *,
     wanted: Callable[[Item], bool],
+    labels: str = "",
     respond: Callable[[str, str, Item | None], Response],
 ) -> Iterator[Response]:
     """``respond(cursor, type, item)`` for each item that is ``wanted``, and bookmarks.
 
-    A bookmark also stands for items that were left out, so that the cursor moves on. It ends
-    when ``going`` says so.
+    A bookmark also stands for items that were left out, so that the cursor moves on. Of the
+    items that are wanted those come that match ``labels``; one that does so no more comes as
+    DELETED. It ends when ``going`` says so.
+
+    Raises:
+        InvalidError: ``labels`` are no selector.
     """
+    matching = Matching(selector.parse(labels), resumed=bool(cursor)) if labels else None
     skipped: str | None = None
     for position, item in hub.watch(kind, cursor, going=going):
         if item is None:
             skipped = None
             yield respond(str(position), "BOOKMARK", None)
-        elif wanted(item):
-            skipped = None
-            yield respond(str(position), item.type, item)
-        else:
+            continue
+        type_: str | None = None
+        if wanted(item):
+            type_ = item.type if matching is None else matching.type_of(item)
+        if type_ is None:
             skipped = str(position)
+        else:
+            skipped = None
+            yield respond(str(position), type_, item)
     if skipped is not None:
         yield respond(skipped, "BOOKMARK", None)
 
@@ -44,6 +57,45 @@ def owned_by(item: Item, kind: str) -> bool:
         owners = (item.object.get("metadata") or {}).get("ownerReferences") or ()
         return any(owner.get("kind") == kind for owner in owners)
     return any(one.kind == kind for one in item.object.metadata.owner_references or ())
+
+
+class Matching:
+    """What a watcher of some labels is told of objects whose labels change."""
+
+    def __init__(self, wanted: Selector, *, resumed: bool) -> None:
+        self._wanted = wanted
+        self._resumed = resumed
+        self._shown: set[str] = set()
+        self._told_of: set[str] = set()
+
+    def type_of(self, item: Item) -> str | None:
+        """The type under which the item is told of, or None if it is not."""
+        known = item.uid in self._shown
+        # Who resumes may know it from before: a DELETED too many does no harm.
+        perhaps = self._resumed and item.uid not in self._told_of and item.type != feed.ADDED
+        self._told_of.add(item.uid)
+        if item.type == feed.DELETED:
+            self._shown.discard(item.uid)
+            return feed.DELETED if known or perhaps else None
+        if self._wanted.matches(_labels_of(item)):
+            self._shown.add(item.uid)
+            return item.type if known or perhaps else feed.ADDED
+        self._shown.discard(item.uid)
+        return feed.DELETED if known or perhaps else None
+
+
+def _labels_of(item: Item) -> Mapping[str, str]:
+    if isinstance(item.object, dict):
+        return (item.object.get("metadata") or {}).get("labels") or {}
+    return item.object.metadata.labels or {}
+
+
+def queue_of(item: Item) -> str:
+    """The queue that an item's object names."""
+    if isinstance(item.object, dict):
+        return (item.object.get("spec") or {}).get("queue") or ""
+    found: str = item.object.spec.queue
+    return found
 
 
 def metadata_of(item: Item) -> tuple[str, str]:

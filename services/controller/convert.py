@@ -5,11 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from hekla.domain import timestamps
+from hekla.store import asked
 from hekla.store.events import Event
 from hekla.store.schema import AttemptRow
 from hekla.v1 import job_pb2
+from services.controller.job_calls import PodPlace
+
+
+def pod_to_token(place: PodPlace) -> str:
+    """Where a page of pods ended, for the next call."""
+    return asked.name_to_token(" ".join(str(part) for part in place))
+
+
+def token_to_pod(token: str) -> PodPlace | None:
+    """Where the page of pods before ended; None for the first page.
+
+    Raises:
+        InvalidError: no page of ours ended there.
+    """
+    if not token:
+        return None
+    try:
+        namespace, name, attempt = asked.token_to_name(token).split(" ")
+        return PodPlace(namespace, name, UUID(attempt))
+    except ValueError:
+        raise asked.not_a_token() from None
+
+
+def token_to_number(token: str) -> int:
+    """How many came on the pages before.
+
+    Raises:
+        InvalidError: no page of ours ended there.
+    """
+    words = asked.token_to_name(token)
+    if words and not (words.isascii() and words.isdigit() and len(words) < 10):
+        raise asked.not_a_token()
+    return int(words or 0)
 
 
 def attempt_to_message(row: AttemptRow) -> job_pb2.Attempt:

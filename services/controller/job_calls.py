@@ -25,7 +25,7 @@ from hekla.store import attempts, commands, events, feed, history, jobs
 from hekla.store.database import Database, Session
 from hekla.store.events import Event
 from hekla.store.feed import Cursor
-from hekla.store.jobs import StoredJob
+from hekla.store.jobs import Period, StoredJob
 from hekla.store.objects import Place
 from hekla.store.once import Asking, once, require_new
 from hekla.store.requests import Answered
@@ -65,6 +65,21 @@ class AttemptPage(NamedTuple):
     present: Sequence[AttemptRow]
     past: Sequence[Mapping[str, Any]]
     end: Place | None
+
+
+class PodPlace(NamedTuple):
+    """Where a page of pods ended."""
+
+    namespace: str
+    name: str
+    attempt: UUID
+
+
+class PodPage(NamedTuple):
+    """A page of pods with their jobs' names, and where it ended unless it was the last."""
+
+    pods: Sequence[tuple[str, AttemptRow]]
+    end: PodPlace | None
 
 
 def action_of(text: str) -> JobAction:
@@ -121,15 +136,12 @@ class JobCalls:
         queue: str,
         phases: Collection[str],
         labels: str,
+        created: Period = jobs.ALWAYS,
+        finished: Period = jobs.ALWAYS,
         after: Place | None,
         limit: int,
     ) -> JobPage:
         """A page of jobs that match."""
-        unknown = [phase for phase in phases if phase not in list(JobPhase)]
-        if unknown:
-            raise InvalidError.of(
-                [Violation("phases", f"must be of {', '.join(JobPhase)}, is {unknown[0]!r}")]
-            )
         wanted = selector.parse(labels)
         at_once = min(SCANNED_AT_ONCE, self._most_scanned) if labels else limit + 1
         found: list[StoredJob] = []
@@ -143,6 +155,8 @@ class JobCalls:
                     namespace=namespace,
                     queue=queue,
                     phases=phases,
+                    created=created,
+                    finished=finished,
                     after=end or after,
                     limit=at_once,
                 )
@@ -218,16 +232,27 @@ class JobCalls:
         return once(self._database, asking, act, _job_before)
 
     def attempts(
-        self, *, uid: UUID | None, key: Key | None, after: Place | None, limit: int
+        self,
+        *,
+        uid: UUID | None,
+        key: Key | None,
+        task: str,
+        outcomes: Collection[str],
+        after: Place | None,
+        limit: int,
     ) -> AttemptPage:
         """A page of the attempts of a job, also of one that was removed."""
         with self._database.transaction() as session:
             job, live = self._find(session, uid, key)
             if live:
-                rows = attempts.page(session, job, after=after, limit=limit + 1)
+                rows = attempts.page(
+                    session, job, task=task, outcomes=outcomes, after=after, limit=limit + 1
+                )
                 end = _end([(row.created_at, row.uid) for row in rows], limit)
                 return AttemptPage(job, rows[:limit], (), end)
-            past = history.attempts(session, job, after=after, limit=limit + 1)
+            past = history.attempts(
+                session, job, task=task, outcomes=outcomes, after=after, limit=limit + 1
+            )
             places = [_past_place(row) for row in past]
             return AttemptPage(job, (), past[:limit], _end(places, limit))
 
@@ -249,15 +274,33 @@ class JobCalls:
         except NotFoundError:
             return UUID(history.job(session, uid=uid, key=key).metadata.uid), False
 
-    def pods(self, *, namespace: str, job: str) -> Sequence[tuple[str, AttemptRow]]:
-        """Pods that are there, or on their way, with the names of their jobs."""
+    def pods(
+        self,
+        *,
+        namespace: str,
+        job: str,
+        task: str,
+        phases: Collection[str],
+        after: PodPlace | None,
+        limit: int,
+    ) -> PodPage:
+        """A page of pods that are there, or on their way, with the names of their jobs."""
         with self._database.transaction() as session:
-            if job:
-                stored = jobs.get(session, Key(namespace or "default", job))
-                rows = attempts.present(session, job=stored.uid, limit=MOST_PODS_LISTED)
-                return [(job, row) for row in rows]
-            rows = attempts.present(session, namespace=namespace, limit=MOST_PODS_LISTED)
-            return [(_job_name(row), row) for row in rows]
+            stored = jobs.get(session, Key(namespace or "default", job)) if job else None
+            rows = attempts.present(
+                session,
+                namespace="" if stored else namespace,
+                job=stored.uid if stored else None,
+                task=task,
+                phases=phases,
+                after=after,
+                limit=limit + 1,
+            )
+        last = rows[limit - 1] if len(rows) > limit else None
+        return PodPage(
+            [(job or _job_name(row), row) for row in rows[:limit]],
+            PodPlace(last.namespace, last.pod_name, last.uid) if last is not None else None,
+        )
 
 
 def _named(job: Job) -> Job:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -65,14 +65,26 @@ class PodGroupCalls:
             return pod_groups.get(session, key).group
 
     def page(
-        self, *, namespace: str, queue: str, labels: str, after: Place | None, limit: int
+        self,
+        *,
+        namespace: str,
+        queue: str,
+        phases: Collection[str],
+        labels: str,
+        after: Place | None,
+        limit: int,
     ) -> GroupPage:
         """A page of groups; labels leave some of the page out."""
         wanted = selector.parse(labels)
         with self._database.snapshot() as session:
             cursor = feed.start(session)
             rows = pod_groups.page(
-                session, namespace=namespace, queue=queue, after=after, limit=limit + 1
+                session,
+                namespace=namespace,
+                queue=queue,
+                phases=phases,
+                after=after,
+                limit=limit + 1,
             )
         shown = [
             row.group for row in rows[:limit] if wanted.matches(row.group.metadata.labels or {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID, uuid4
 
@@ -80,12 +80,22 @@ class QueueCalls:
             queue = queues.get(session, name)
         return self._counts.fill(queue)
 
-    def page(self, *, after: str, limit: int, labels: str) -> QueuePage:
+    def page(
+        self,
+        *,
+        after: str,
+        limit: int,
+        labels: str,
+        states: Collection[str] = (),
+        parent: str = "",
+    ) -> QueuePage:
         """A page of queues, with their counts."""
         wanted = selector.parse(labels)
         with self._database.snapshot() as session:
             cursor = feed.start(session)
-            rows = queues.page(session, after=after, limit=limit + 1)
+            rows = queues.page(
+                session, after=after, states=states, parent=parent, limit=limit + 1
+            )
         shown = [
             self._counts.fill(queue)
             for queue in rows[:limit]

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import grpc
 
 from hekla.api.convert import to_message, to_model
 from hekla.api.job import Job
+from hekla.domain.attempt import Outcome
 from hekla.domain.errors import InvalidError, Violation
+from hekla.domain.phases import JobPhase, PodPhase
 from hekla.domain.trigger import Command
-from hekla.store import asked, jobs
+from hekla.store import asked, attempts, events, jobs
 from hekla.store.hub import Hub, Item
-from hekla.store.watching import metadata_of, owned_by, stream
+from hekla.store.jobs import Period
+from hekla.store.watching import metadata_of, owned_by, queue_of, stream
 from hekla.v1 import job_pb2, job_service_pb2 as messages, job_service_pb2_grpc as stubs
 from services.controller import convert, logs
-from services.controller.job_calls import JobCalls, action_of
+from services.controller.job_calls import MOST_PODS_LISTED, JobCalls, action_of
 from services.controller.many_calls import ManyCalls
+
+EVENT_TYPES: Final = (events.NORMAL, events.WARNING)
 
 
 class JobServicer(stubs.JobServiceServicer):
@@ -63,8 +69,16 @@ class JobServicer(stubs.JobServiceServicer):
         page = self._calls.page(
             namespace=asked.text(request.namespace, "namespace"),
             queue=asked.text(request.queue, "queue"),
-            phases=list(request.phases),
+            phases=asked.among(request.phases, list(JobPhase), "phases"),
             labels=request.label_selector,
+            created=Period(
+                asked.instant(request.created_after, "created_after"),
+                asked.instant(request.created_before, "created_before"),
+            ),
+            finished=Period(
+                asked.instant(request.finished_after, "finished_after"),
+                asked.instant(request.finished_before, "finished_before"),
+            ),
             after=asked.token_to_place(request.page_token),
             limit=asked.page_size(request.page_size),
         )
@@ -79,8 +93,12 @@ class JobServicer(stubs.JobServiceServicer):
     ) -> Iterator[messages.WatchJobsResponse]:
         def wanted(item: Item) -> bool:
             namespace, name = metadata_of(item)
-            named = request.namespace in ("", namespace) and request.name in ("", name)
-            return named and (not request.owner_kind or owned_by(item, request.owner_kind))
+            return (
+                request.namespace in ("", namespace)
+                and request.name in ("", name)
+                and request.queue in ("", queue_of(item))
+                and (not request.owner_kind or owned_by(item, request.owner_kind))
+            )
 
         def respond(cursor: str, type_: str, item: Item | None) -> messages.WatchJobsResponse:
             job = None if item is None else item.rendered(_render)
@@ -92,6 +110,7 @@ class JobServicer(stubs.JobServiceServicer):
             request.cursor,
             context.is_active,
             wanted=wanted,
+            labels=request.label_selector,
             respond=respond,
         )
 
@@ -141,6 +160,8 @@ class JobServicer(stubs.JobServiceServicer):
         page = self._calls.attempts(
             uid=uid,
             key=None if uid else asked.key(request.namespace, request.name),
+            task=asked.text(request.task, "task"),
+            outcomes=asked.among(request.outcomes, list(Outcome), "outcomes"),
             after=asked.token_to_place(request.page_token),
             limit=asked.page_size(request.page_size),
         )
@@ -156,17 +177,23 @@ class JobServicer(stubs.JobServiceServicer):
     def ListPods(
         self, request: messages.ListPodsRequest, context: grpc.ServicerContext
     ) -> messages.ListPodsResponse:
-        rows = self._calls.pods(
+        limit = asked.page_size(request.page_size) if request.page_size else MOST_PODS_LISTED
+        page = self._calls.pods(
             namespace=asked.text(request.namespace, "namespace"),
             job=asked.text(request.job, "job"),
+            task=asked.text(request.task, "task"),
+            phases=asked.among(request.phases, [attempts.PLANNED, *PodPhase], "phases"),
+            after=convert.token_to_pod(request.page_token),
+            limit=limit,
         )
         return messages.ListPodsResponse(
             pods=[
                 messages.PodView(
                     namespace=row.namespace, job=name, attempt=convert.attempt_to_message(row)
                 )
-                for name, row in rows
-            ]
+                for name, row in page.pods
+            ],
+            next_page_token=convert.pod_to_token(page.end) if page.end else "",
         )
 
     def GetLogs(
@@ -190,9 +217,18 @@ class JobServicer(stubs.JobServiceServicer):
     ) -> messages.ListJobEventsResponse:
         uid = asked.uid(request.uid)
         key = None if uid else asked.key(request.namespace, request.name)
-        events = self._calls.events(uid=uid, key=key)
+        types = asked.among([request.type] if request.type else [], EVENT_TYPES, "type")
+        limit = asked.page_size(request.page_size) if request.page_size else events.KEPT
+        first = convert.token_to_number(request.page_token)
+        found = [
+            event
+            for event in self._calls.events(uid=uid, key=key)
+            if not types or event.type in types
+        ]
+        last = first + limit
         return messages.ListJobEventsResponse(
-            events=[convert.event_to_message(event) for event in events]
+            events=[convert.event_to_message(event) for event in found[first:last]],
+            next_page_token=asked.name_to_token(str(last)) if last < len(found) else "",
         )
 
 

@@ -9,9 +9,10 @@ import grpc
 from hekla.api.convert import to_message, to_model
 from hekla.api.pod_group import PodGroup, PodGroupStatus
 from hekla.domain.errors import InvalidError, Violation
+from hekla.domain.phases import PodGroupPhase
 from hekla.store import asked, pod_groups
 from hekla.store.hub import Hub, Item
-from hekla.store.watching import metadata_of, stream
+from hekla.store.watching import metadata_of, queue_of, stream
 from hekla.v1 import (
     pod_group_pb2,
     pod_group_service_pb2 as messages,
@@ -48,6 +49,7 @@ class PodGroupServicer(stubs.PodGroupServiceServicer):
         page = self._calls.page(
             namespace=asked.text(request.namespace, "namespace"),
             queue=asked.text(request.queue, "queue"),
+            phases=asked.among(request.phases, list(PodGroupPhase), "phases"),
             labels=request.label_selector,
             after=asked.token_to_place(request.page_token),
             limit=asked.page_size(request.page_size),
@@ -62,7 +64,11 @@ class PodGroupServicer(stubs.PodGroupServiceServicer):
         self, request: messages.WatchPodGroupsRequest, context: grpc.ServicerContext
     ) -> Iterator[messages.WatchPodGroupsResponse]:
         def wanted(item: Item) -> bool:
-            return request.namespace in ("", metadata_of(item)[0])
+            namespace, _ = metadata_of(item)
+            return request.namespace in ("", namespace) and request.queue in (
+                "",
+                queue_of(item),
+            )
 
         def respond(
             cursor: str, type_: str, item: Item | None
@@ -76,6 +82,7 @@ class PodGroupServicer(stubs.PodGroupServiceServicer):
             request.cursor,
             context.is_active,
             wanted=wanted,
+            labels=request.label_selector,
             respond=respond,
         )
 

@@ -9,6 +9,7 @@ import grpc
 from hekla.api.convert import to_message, to_model
 from hekla.api.queue import Queue
 from hekla.domain.errors import InvalidError, Violation
+from hekla.domain.phases import QueueState
 from hekla.store import asked, queues
 from hekla.store.hub import Hub, Item
 from hekla.store.watching import metadata_of, stream
@@ -42,6 +43,8 @@ class QueueServicer(stubs.QueueServiceServicer):
             after=asked.token_to_name(request.page_token),
             limit=asked.page_size(request.page_size),
             labels=request.label_selector,
+            states=asked.among(request.states, list(QueueState), "states"),
+            parent=asked.text(request.parent, "parent"),
         )
         return messages.ListQueuesResponse(
             queues=[_message(queue) for queue in page.queues],
@@ -65,6 +68,7 @@ class QueueServicer(stubs.QueueServiceServicer):
             request.cursor,
             context.is_active,
             wanted=wanted,
+            labels=request.label_selector,
             respond=respond,
         )
 

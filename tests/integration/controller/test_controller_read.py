@@ -339,7 +339,7 @@ def test_attempts_of_no_job_are_not_found(served: Scene) -> None:
         attempts(served, uid=NOBODY)
 
 
-def pods(served: Scene, **asked: str) -> list[tuple[str, str, str]]:
+def pods(served: Scene, **asked: Any) -> list[tuple[str, str, str]]:
     answer = served.jobs.ListPods(messages.ListPodsRequest(**asked), timeout=SOON)
     return [(one.namespace, one.job, one.attempt.pod_name) for one in answer.pods]
 
@@ -367,7 +367,7 @@ def test_the_name_of_a_pods_job_may_look_like_a_task(served: Scene, driver: Driv
     assert pods(served) == [("default", "a-0-b", "a-0-b-b-1-0")]
 
 
-def reasons(served: Scene, **asked: str) -> list[str]:
+def reasons(served: Scene, **asked: Any) -> list[str]:
     answer = served.jobs.ListJobEvents(messages.ListJobEventsRequest(**asked), timeout=SOON)
     assert all(event.at for event in answer.events)
     return [event.reason for event in answer.events]
