@@ -190,3 +190,37 @@ def test_many_pods_run_at_once(cluster: LocalCluster) -> None:
         return sum(name.startswith("many-") for name in found) == 150
 
     wait_until(succeeded, what="all pods to succeed")
+
+
+def test_a_simulated_pod_waits_for_what_it_needs_and_has_init_containers(
+    cluster: LocalCluster,
+) -> None:
+    volume = {"name": "c", "configMap": {"name": "simulated"}}
+    inits = [
+        {"name": "i", "image": "x"},
+        {"name": "side", "image": "x", "restartPolicy": "Always"},
+    ]
+    cluster.make(PODS, simulated("full", volumes=[volume], initContainers=inits))
+
+    def waiting() -> Object:
+        statuses = cluster.pod("full")["status"].get("containerStatuses", [{}])
+        found: Object = statuses[0].get("state", {}).get("waiting", {})
+        return found
+
+    wait_until(lambda: "simulated" in waiting().get("message", ""), what="a reason to wait")
+    cluster.make(
+        "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "simulated"}, "data": {}}
+    )
+
+    status = cluster.wait_for_phase("full", "Succeeded")["status"]
+    codes = [
+        each["state"]["terminated"]["exitCode"]
+        for each in [*status["initContainerStatuses"], *status["containerStatuses"]]
+    ]
+    assert codes == [0, 0, 0]
+
+
+def test_a_simulated_pod_that_is_active_for_too_long_fails(cluster: LocalCluster) -> None:
+    cluster.make(PODS, simulated("long", duration="1h", activeDeadlineSeconds=1))
+
+    assert cluster.wait_for_phase("long", "Failed")["status"]["reason"] == "DeadlineExceeded"

@@ -208,14 +208,20 @@ def test_a_pod_that_cannot_be_run_is_refused_with_the_field(change: Object, fiel
             st.lists(inner, max_size=2)
             | st.dictionaries(
                 st.sampled_from(
-                    ["name", "image", "env", "resources", "requests", "command", "cpu"]
+                    [
+                        *("name", "image", "env", "resources", "requests", "command", "cpu"),
+                        *("volumeMounts", "mountPath", "subPath", "envFrom", "restartPolicy"),
+                        *("configMap", "projected", "sources", "items", "downwardAPI", "mode"),
+                    ]
                 ),
                 inner,
                 max_size=3,
             )
         ),
     ),
-    st.sampled_from(["containers", "initContainers", "nodeSelector", "overhead", "resources"]),
+    st.sampled_from(
+        ["containers", "initContainers", "nodeSelector", "overhead", "resources", "volumes"]
+    ),
 )
 def test_whatever_stands_in_a_spec_is_judged_without_an_error(value: Any, field: str) -> None:
     for junk in (
