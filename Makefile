@@ -54,6 +54,7 @@ chaos: setup ## Run every round of killing and cutting off; CHAOS_SEED picks ano
 bench: setup ## Print the speed of the scheduling core, beside the oracle's, and of the Kubernetes client
 	@$(BIN)/python -m tests.benchmarks.bench_core
 	@$(BIN)/python -m tests.benchmarks.bench_kube
+	@$(BIN)/python -m tests.benchmarks.bench_local
 
 LOAD_SCALE ?= 1
 LOAD ?=
