@@ -40,7 +40,7 @@ class Root(click.Group):
         code: Any = FAILED
         try:
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-            sys.stdout.flush()
+            flush()
         except click.exceptions.Exit as error:
             code = error.exit_code
         except click.Abort:
@@ -97,6 +97,12 @@ def _say(text: str) -> None:
         click.echo(f"error: {line}", err=True)
     except OSError:
         return  # nobody to tell
+
+
+def flush() -> None:
+    """Have what was printed so far read, if anybody reads."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
 
 
 def _usage(error: click.UsageError) -> str:

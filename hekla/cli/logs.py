@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import BinaryIO, Final
 import click
 
 from hekla.cli import options
+from hekla.cli.output import raw
 from hekla.client import Client, PodView
 from hekla.client.waiting import phase
 from hekla.domain.errors import DomainError, PreconditionError
@@ -190,7 +190,7 @@ def job_logs(
             f"job {namespace}/{name} has no pods{of} now; it is {phase(found)}"
         )
     wish = Wish(container=container, follow=follow, tail=tail)
-    failures = show(client, pods, wish, sys.stdout.buffer)
+    failures = show(client, pods, wish, raw())
     for failure in failures:
         click.echo(f"error: {failure}", err=True)
     if failures:

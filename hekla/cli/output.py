@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, BinaryIO, Final, Generic, TypeVar
 
 import click
 import yaml
@@ -117,6 +119,11 @@ def _dump(content: Mapping[str, Any], form: Format) -> None:
         click.echo(json.dumps(content, indent=4, ensure_ascii=False))
     else:
         click.echo(to_yaml(content), nl=False)
+
+
+def raw() -> BinaryIO:
+    """Where bytes go that pods printed; nowhere if there is no standard output."""
+    return sys.stdout.buffer if sys.stdout is not None else io.BytesIO()
 
 
 class _Dumper(yaml.SafeDumper):

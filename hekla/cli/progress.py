@@ -19,7 +19,9 @@ class Progress:
 
     def __init__(self) -> None:
         self._last = ""
-        self._bar: Bar | None = _bar() if sys.stderr.isatty() else None
+        self._bar: Bar | None = (
+            _bar() if sys.stderr is not None and sys.stderr.isatty() else None
+        )
         self._task = None if self._bar is None else self._bar.add_task("", total=None)
 
     def tell(self, text: str, *, done: int = 0, of: int | None = None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -12,6 +11,7 @@ import click
 
 from hekla.api.job import Job
 from hekla.cli import complete, kinds, manifest, options, output, tail, wait as waiting
+from hekla.cli.errors import flush
 from hekla.cli.output import Format
 from hekla.client import Client, simple_job
 from hekla.client.simple import IMAGE, REQUESTS
@@ -213,12 +213,10 @@ def _run(
         click.echo(f"{kinds.JOBS.resource}/{shown.name} created", err=True)
     else:
         output.created(kinds.JOBS, shown, form)
-    sys.stdout.flush()
+    flush()
     wanted = str(JobPhase.COMPLETED)
     if follow:
-        waited = tail.follow(
-            client, made, cursor, wanted, timeout=timeout, out=sys.stdout.buffer
-        )
+        waited = tail.follow(client, made, cursor, wanted, timeout=timeout, out=output.raw())
         waiting.conclude(client, waited, wanted, timeout, quiet=True)
     elif wait:
         waited = waiting.live(client, made, cursor, wanted, timeout)

@@ -52,7 +52,7 @@ def show(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def on_terminal() -> bool:
     """Whether a person looks at what is printed."""
-    return sys.stdout.isatty()
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -14,6 +14,7 @@ from rich.cells import cell_len
 
 from hekla.api.job import Job
 from hekla.cli import complete, kinds, options, output
+from hekla.cli.errors import flush
 from hekla.cli.output import Format, Shown
 from hekla.cli.table import fitting, on_terminal, plain, rich_table
 from hekla.client import Client
@@ -114,7 +115,7 @@ def _document(job: Job, form: Format) -> None:
             click.echo(json.dumps(shown.content, ensure_ascii=False))
         case _:
             click.echo("---\n" + output.to_yaml(shown.content), nl=False)
-    sys.stdout.flush()
+    flush()
 
 
 def _shown(job: Job, *, gone: bool) -> Shown:
@@ -157,7 +158,7 @@ class _Lines:
             for cell, width in zip(cells, self._widths, strict=True)
         )
         click.echo("   ".join(padded).rstrip())
-        sys.stdout.flush()
+        flush()
 
 
 @contextmanager

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -99,6 +102,22 @@ def test_run_shows_all_that_is_printed_and_ends_as_the_job_does(
     assert result.exit_code == code
     assert sorted(result.stdout.splitlines()) == ["[x-w-0] a", "[x-w-0] b", "[x-w-1] c"]
     assert result.stderr.splitlines()[:2] == ["job.batch.volcano.sh/x created", "x: Pending"]
+
+
+def test_following_ends_as_soon_as_nobody_reads(address: str, served: Controller) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hekla.cli.main", "job", "run", "x", "--follow"],
+        env={**os.environ, "HEKLA_CONTROLLER": address},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    wait_until(lambda: served.watches, what="the watch")
+    served.add_pod("x", "w", 0, *[b"tick\n"] * 5000)
+    process.stdout.close()
+    served.move("x", "Running")
+
+    assert process.wait(timeout=30) == 141
 
 
 def test_run_waits_no_longer_than_told(address: str, served: Controller) -> None:
