@@ -52,9 +52,8 @@ chaos: setup ## Run every round of killing and cutting off; CHAOS_SEED picks ano
 
 .PHONY: bench
 bench: setup ## Print the speed of the scheduling core, beside the oracle's, and of the Kubernetes client
-	@$(BIN)/python -m tests.benchmarks.bench_core
-	@$(BIN)/python -m tests.benchmarks.bench_kube
-	@$(BIN)/python -m tests.benchmarks.bench_local
+	@missed=0; for part in core scheduler kube local; do \
+		$(BIN)/python -m tests.benchmarks.bench_$$part || missed=1; done; exit $$missed
 
 LOAD_SCALE ?= 1
 LOAD ?=
