@@ -51,7 +51,7 @@ chaos: setup ## Run every round of killing and cutting off; CHAOS_SEED picks ano
 	@$(BIN)/python -m pytest tests/chaos
 
 .PHONY: bench
-bench: setup ## Print the speed of the scheduling core, beside the oracle's, and of the Kubernetes client
+bench: setup ## Print the speed of the scheduling core, beside the oracle's, of the Kubernetes client and of the local cluster
 	@missed=0; for part in core scheduler kube local; do \
 		$(BIN)/python -m tests.benchmarks.bench_$$part || missed=1; done; exit $$missed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.request
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,9 +51,7 @@ def nothing_is_left(stack: Stack, name: str) -> bool:
 
 
 def test_the_first_example_runs_and_its_deletion_leaves_nothing(stack: Stack) -> None:
-    text = (EXAMPLES / "job.yaml").read_text()
-    text += "          terminationGracePeriodSeconds: 1\n"  # sleep heeds no SIGTERM
-    stack.ok("apply", "-f", "-", stdin=text)
+    stack.ok("apply", "-f", str(EXAMPLES / "job.yaml"))
     stack.ok("job", "wait", "job-1", "--for", "Running", "--timeout", "60s")
 
     stack.ok("job", "delete", "job-1")
@@ -61,6 +60,44 @@ def test_the_first_example_runs_and_its_deletion_leaves_nothing(stack: Stack) ->
     assert stack.run("job", "get", "job-1").returncode == 1
     [attempt] = json.loads(stack.ok("job", "attempts", "job-1", "-o", "json"))["items"]
     assert attempt["outcome"] == "Removed"
+
+
+def test_the_pods_of_a_job_have_the_volumes_of_its_template(stack: Stack) -> None:
+    port = stack.ports()["kubernetes"]
+    claim = {
+        "metadata": {"name": "kept"},
+        "spec": {
+            "accessModes": ["ReadWriteMany"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    for plural, body in (
+        ("configmaps", {"metadata": {"name": "words"}, "data": {"word": "said"}}),
+        ("persistentvolumeclaims", claim),
+    ):
+        url = f"http://127.0.0.1:{port}/api/v1/namespaces/default/{plural}"
+        with urllib.request.urlopen(url, data=json.dumps(body).encode()) as answer:
+            assert answer.status == 201
+    command = "cat /words/word /shared/f; echo $(wc -l </kept/f) >/scratch/n; cat /scratch/n"
+    job = json.loads(manifest("volumes", command, volumes=[{"mountPath": "/scratch"}]))
+    spec = job["spec"]["tasks"][0]["template"]["spec"]
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in ("words", "shared", "kept")]
+    spec["containers"][0]["volumeMounts"] = mounts
+    prepare = "echo prepared >/shared/f; echo $HEKLA_TASK >>/kept/f"
+    spec["initContainers"] = [
+        {"name": "i", "image": "x", "command": ["sh", "-c", prepare], "volumeMounts": mounts}
+    ]
+    spec["volumes"] = [
+        {"name": "words", "configMap": {"name": "words"}},
+        {"name": "shared", "emptyDir": {}},
+        {"name": "kept", "persistentVolumeClaim": {"claimName": "kept"}},
+    ]
+
+    stack.ok("apply", "-f", "-", stdin=json.dumps(job))
+    stack.ok("job", "wait", "volumes", "--for", "Completed", "--timeout", "60s")
+
+    said = stack.ok("job", "logs", "volumes").split()
+    assert [word for word in said if word[0] != "["] == ["saidprepared", "1"]
 
 
 def test_logs_are_shown_also_after_a_restart_of_the_cluster(stack: Stack) -> None:

@@ -220,13 +220,14 @@ def test_a_job_that_waits_says_why() -> None:
 
 
 def test_a_job_that_needs_what_is_not_built_waits_and_names_it() -> None:
-    job = make_job(plugins={"env": [], "svc": []}, volumes=[{"mountPath": "/data"}])
+    volumes = [{"mountPath": "/scratch"}, {"mountPath": "/data", "volumeClaimName": "data"}]
+    job = make_job(plugins={"env": [], "svc": []}, volumes=volumes)
 
     decided = plan(make_observed(job, missing=[Slot("t", 0, 0)], group=None), NOW)
 
     assert (decided.phase, decided.group, decided.slots) == (PENDING, GroupStep.KEEP, ())
     assert decided.reason == "NotYetSupported"
-    assert decided.message.endswith("spec.plugins.svc, spec.volumes")
+    assert decided.message.endswith("spec.plugins.svc, spec.volumes[1]")
 
 
 @pytest.mark.parametrize(

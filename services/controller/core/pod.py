@@ -26,6 +26,7 @@ def build_pod(
     template = copy.deepcopy(task.template or {})
     spec = template.get("spec") or {}
     _fill_spec(spec, job)
+    _add_volumes(spec, job)
     given = template.get("metadata") or {}
     pod: dict[str, Any] = {
         "apiVersion": "v1",
@@ -56,6 +57,16 @@ def _fill_spec(spec: dict[str, Any], job: Job) -> None:
         spec["schedulerName"] = job.spec.scheduler_name or names.SCHEDULER_NAME
     if not spec.get("priorityClassName") and job.spec.priority_class_name:
         spec["priorityClassName"] = job.spec.priority_class_name
+
+
+def _add_volumes(spec: dict[str, Any], job: Job) -> None:
+    """Give every container the job's volumes. One without a claim is a folder of each pod."""
+    for index, volume in enumerate(job.spec.volumes or []):
+        name = f"hekla-volume-{index}"
+        spec["volumes"] = [*(spec.get("volumes") or []), {"name": name, "emptyDir": {}}]
+        for container in spec.get("containers") or []:
+            mount = {"name": name, "mountPath": volume.mount_path}
+            container["volumeMounts"] = [*(container.get("volumeMounts") or []), mount]
 
 
 def _labels(job: Job, task: TaskSpec, attempt: Attempt) -> dict[str, str]:

@@ -20,8 +20,9 @@ def _fields(job: Job) -> Iterator[str]:
     for plugin in job.spec.plugins or {}:
         if plugin not in PLUGINS:
             yield f"spec.plugins.{plugin}"
-    if job.spec.volumes:
-        yield "spec.volumes"
+    for index, volume in enumerate(job.spec.volumes or []):
+        if volume.volume_claim_name or volume.volume_claim is not None:
+            yield f"spec.volumes[{index}]"
     for index, task in enumerate(job.spec.tasks or []):
         if task.depends_on is not None and task.depends_on.name:
             yield f"spec.tasks[{index}].dependsOn"

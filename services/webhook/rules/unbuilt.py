@@ -28,8 +28,9 @@ def in_job(job: Job) -> Iterator[str]:
         yield f"spec.networkTopology {_NOT_YET} and is ignored"
     for index, volume in enumerate(spec.volumes or ()):
         place = paths.at("spec.volumes", index)
-        yield f"{place} {_NOT_YET}: the job will wait"
-        if not volume.volume_claim_name and volume.volume_claim is None:
+        if volume.volume_claim_name or volume.volume_claim is not None:
+            yield f"{place} {_NOT_YET}: the job will wait"
+        else:
             yield f"{place} has neither volumeClaimName nor volumeClaim: it is an emptyDir"
     total = sum(task.replicas for task in spec.tasks or ())
     if spec.min_success is not None and spec.min_success > total:
