@@ -163,6 +163,7 @@ def change(session: Session, stored: StoredFlow, flow: JobFlow) -> StoredFlow:
         ConflictError: the flow changed since it was read.
     """
     spec = to_json(flow.spec)
+    spec_changed = spec != to_json(stored.flow.spec)
     row = session.scalars(
         update(JobFlowRow)
         .where(JobFlowRow.uid == stored.uid, JobFlowRow.version == stored.version)
@@ -171,7 +172,7 @@ def change(session: Session, stored: StoredFlow, flow: JobFlow) -> StoredFlow:
             labels=flow.metadata.labels or {},
             annotations=flow.metadata.annotations or {},
             version=JobFlowRow.version + 1,
-            generation=JobFlowRow.generation + (spec != to_json(stored.flow.spec)),
+            generation=JobFlowRow.generation + (1 if spec_changed else 0),
         )
         .returning(JobFlowRow)
         .execution_options(populate_existing=True)

@@ -64,7 +64,7 @@ class FlowScene:
         known = {
             one.metadata.name for one in self.client.job_templates.list(self.namespace).items
         }
-        for step in steps:
+        for step in (name.replace("_", "-") for name in steps):
             if step not in known:
                 self.template(step)
         return self.bare_flow(name, retain=retain, **steps)
@@ -161,12 +161,16 @@ class FlowScene:
 
 @contextmanager
 def flow_scene(database: Database, served: Scene) -> Iterator[FlowScene]:
-    """Run the flow service over the same database."""
+    """Run the flow service over the same database, by connections of its own."""
+    theirs = database
+    database = Database(theirs.url)
     hub = Hub(
         database, {job_flows.KIND: job_flows.load, job_templates.KIND: job_templates.load}
     )
     nudge = Nudge(database.url)
+    database.on_change(nudge.poke)
     with ExitStack() as running:
+        running.callback(database.close)
         controller = Controller(served.address)
         admission = Admission(served.webhook)
         running.callback(admission.close)
@@ -203,4 +207,4 @@ def flow_scene(database: Database, served: Scene) -> Iterator[FlowScene]:
             Client(addresses={"controller": served.address, "flow": server.address})
         )
         wait_until(lambda: observer.problem() is None, what="the observer to hear")
-        yield FlowScene(database, client, controller, observer)
+        yield FlowScene(theirs, client, controller, observer)

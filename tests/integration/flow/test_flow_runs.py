@@ -40,7 +40,8 @@ def test_steps_run_in_order_and_the_flow_remembers(flows: FlowScene) -> None:
     assert found.status.completed_jobs == ["f-a", "f-b", "f-c", "f-d"]
     assert found.metadata.uid == made.metadata.uid
     first = (found.status.job_status_list or [])[0]
-    assert [one.state for one in first.running_histories or ()] == ["Running", "Completed"]
+    states = [one.state for one in first.running_histories or ()]
+    assert states == ["Pending", "Running", "Completed"]
     assert flows.jobs() == ["f-b", "f-c", "f-d"]
 
     flows.client.job_flows.delete(flows.namespace, "f")
@@ -55,7 +56,7 @@ def test_two_flows_of_the_same_templates_do_not_mix(flows: FlowScene) -> None:
     flows.flow("test-a", a="")
     flows.flow("test-b", a="")
     flows.until_jobs("test-a-a", "test-b-a")
-    flows.flow("test", **{"a_a": ""})
+    flows.flow("test", a_a="")
     flows.until(lambda flow: flow.status.state.reason == "JobNameTaken", "test")
 
     flows.complete("test-a-a")
