@@ -20,7 +20,7 @@ from hekla.domain import names, timestamps
 from hekla.local.journal import Journal, Row
 from hekla.store.migrate import migrate
 from tests.benchmarks.figures import Figure, publish
-from tests.support.local_cluster import LocalCluster
+from tests.support.local_cluster import LocalCluster, Object
 from tests.support.postgres import server
 from tests.support.scheduling_stack import Stack, stack
 from tests.support.waiting import wait_until
@@ -81,7 +81,7 @@ def fill(path: Path, nodes: int, pods: int) -> None:
     journal.close()
 
 
-def running_pod(number: int, *, node: str, version: int, now: str) -> dict[str, dict]:  # type: ignore[type-arg]
+def running_pod(number: int, *, node: str, version: int, now: str) -> Object:
     """A pod as its kubelet has left it."""
     state = {"running": {"startedAt": now}}
     return {
