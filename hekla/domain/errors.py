@@ -17,6 +17,10 @@ class Violation:
     """What is wrong, with the value: ``must be >= 0, is -1``."""
     passing: bool = False
     """It is not the object that is wrong: it may be accepted when something else changes."""
+    rule: str = ""
+    """The name of the rule of admission that says so, if one does."""
+    value: str = ""
+    """What stands at the path, as messages show it; empty if nothing does."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message

@@ -107,7 +107,8 @@ class Admission:
         response = patiently(call, patience=PATIENCE_SECONDS).responses[0]
         if not response.allowed:
             violations = [
-                Violation(one.path, one.message, one.passing) for one in response.violations
+                Violation(one.path, one.message, one.passing, one.rule, one.value)
+                for one in response.violations
             ]
             if violations and all(one.passing for one in violations):
                 raise PreconditionError("; ".join(str(one) for one in violations))

@@ -101,6 +101,19 @@ def children(session: Session, name: str) -> Sequence[str]:
     ).all()
 
 
+def below(session: Session, name: str) -> Sequence[Queue]:
+    """The queues directly below ``name``, by name."""
+    statement = select(QueueRow).where(QueueRow.parent == name).order_by(QueueRow.name)
+    return [_to_queue(row) for row in session.scalars(statement)]
+
+
+def annotated(session: Session, key: str) -> Mapping[str, str]:
+    """Values of an annotation, by the names of the queues that have it."""
+    value = QueueRow.annotations[key].astext
+    rows = session.execute(select(QueueRow.name, value).where(value.is_not(None)))
+    return {row.name: row[1] for row in rows}
+
+
 def page(
     session: Session,
     *,

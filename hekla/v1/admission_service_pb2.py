@@ -22,28 +22,31 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from hekla.v1 import cron_job_pb2 as hekla_dot_v1_dot_cron__job__pb2
+from hekla.v1 import hyper_node_pb2 as hekla_dot_v1_dot_hyper__node__pb2
 from hekla.v1 import job_pb2 as hekla_dot_v1_dot_job__pb2
 from hekla.v1 import job_flow_pb2 as hekla_dot_v1_dot_job__flow__pb2
 from hekla.v1 import job_template_pb2 as hekla_dot_v1_dot_job__template__pb2
 from hekla.v1 import meta_pb2 as hekla_dot_v1_dot_meta__pb2
+from hekla.v1 import pod_group_pb2 as hekla_dot_v1_dot_pod__group__pb2
 from hekla.v1 import queue_pb2 as hekla_dot_v1_dot_queue__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n hekla/v1/admission_service.proto\x12\x08hekla.v1\x1a\x12hekla/v1/job.proto\x1a\x17hekla/v1/job_flow.proto\x1a\x1bhekla/v1/job_template.proto\x1a\x13hekla/v1/meta.proto\x1a\x14hekla/v1/queue.proto\"=\n\rReviewRequest\x12,\n\x08requests\x18\x01 \x03(\x0b\x32\x1a.hekla.v1.AdmissionRequest\"@\n\x0eReviewResponse\x12.\n\tresponses\x18\x01 \x03(\x0b\x32\x1b.hekla.v1.AdmissionResponse\"\xf9\x02\n\x10\x41\x64missionRequest\x12\x11\n\toperation\x18\x01 \x01(\t\x12\x1c\n\x03job\x18\x02 \x01(\x0b\x32\r.hekla.v1.JobH\x00\x12 \n\x05queue\x18\x03 \x01(\x0b\x32\x0f.hekla.v1.QueueH\x00\x12%\n\x08job_flow\x18\x06 \x01(\x0b\x32\x11.hekla.v1.JobFlowH\x00\x12-\n\x0cjob_template\x18\x07 \x01(\x0b\x32\x15.hekla.v1.JobTemplateH\x00\x12 \n\x07old_job\x18\x04 \x01(\x0b\x32\r.hekla.v1.JobH\x01\x12$\n\told_queue\x18\x05 \x01(\x0b\x32\x0f.hekla.v1.QueueH\x01\x12)\n\x0cold_job_flow\x18\x08 \x01(\x0b\x32\x11.hekla.v1.JobFlowH\x01\x12\x31\n\x10old_job_template\x18\t \x01(\x0b\x32\x15.hekla.v1.JobTemplateH\x01\x42\x08\n\x06objectB\x0c\n\nold_object\"\x84\x02\n\x11\x41\x64missionResponse\x12\x0f\n\x07\x61llowed\x18\x01 \x01(\x08\x12,\n\nviolations\x18\x02 \x03(\x0b\x32\x18.hekla.v1.FieldViolation\x12\x10\n\x08warnings\x18\x03 \x03(\t\x12\x1c\n\x03job\x18\x04 \x01(\x0b\x32\r.hekla.v1.JobH\x00\x12 \n\x05queue\x18\x05 \x01(\x0b\x32\x0f.hekla.v1.QueueH\x00\x12%\n\x08job_flow\x18\x06 \x01(\x0b\x32\x11.hekla.v1.JobFlowH\x00\x12-\n\x0cjob_template\x18\x07 \x01(\x0b\x32\x15.hekla.v1.JobTemplateH\x00\x42\x08\n\x06object2O\n\x10\x41\x64missionService\x12;\n\x06Review\x12\x17.hekla.v1.ReviewRequest\x1a\x18.hekla.v1.ReviewResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n hekla/v1/admission_service.proto\x12\x08hekla.v1\x1a\x17hekla/v1/cron_job.proto\x1a\x19hekla/v1/hyper_node.proto\x1a\x12hekla/v1/job.proto\x1a\x17hekla/v1/job_flow.proto\x1a\x1bhekla/v1/job_template.proto\x1a\x13hekla/v1/meta.proto\x1a\x18hekla/v1/pod_group.proto\x1a\x14hekla/v1/queue.proto\"=\n\rReviewRequest\x12,\n\x08requests\x18\x01 \x03(\x0b\x32\x1a.hekla.v1.AdmissionRequest\"@\n\x0eReviewResponse\x12.\n\tresponses\x18\x01 \x03(\x0b\x32\x1b.hekla.v1.AdmissionResponse\"\xfb\x04\n\x10\x41\x64missionRequest\x12\x11\n\toperation\x18\x01 \x01(\t\x12\x1c\n\x03job\x18\x02 \x01(\x0b\x32\r.hekla.v1.JobH\x00\x12 \n\x05queue\x18\x03 \x01(\x0b\x32\x0f.hekla.v1.QueueH\x00\x12%\n\x08job_flow\x18\x06 \x01(\x0b\x32\x11.hekla.v1.JobFlowH\x00\x12-\n\x0cjob_template\x18\x07 \x01(\x0b\x32\x15.hekla.v1.JobTemplateH\x00\x12%\n\x08\x63ron_job\x18\n \x01(\x0b\x32\x11.hekla.v1.CronJobH\x00\x12\'\n\tpod_group\x18\x0c \x01(\x0b\x32\x12.hekla.v1.PodGroupH\x00\x12)\n\nhyper_node\x18\x0e \x01(\x0b\x32\x13.hekla.v1.HyperNodeH\x00\x12 \n\x07old_job\x18\x04 \x01(\x0b\x32\r.hekla.v1.JobH\x01\x12$\n\told_queue\x18\x05 \x01(\x0b\x32\x0f.hekla.v1.QueueH\x01\x12)\n\x0cold_job_flow\x18\x08 \x01(\x0b\x32\x11.hekla.v1.JobFlowH\x01\x12\x31\n\x10old_job_template\x18\t \x01(\x0b\x32\x15.hekla.v1.JobTemplateH\x01\x12)\n\x0cold_cron_job\x18\x0b \x01(\x0b\x32\x11.hekla.v1.CronJobH\x01\x12+\n\rold_pod_group\x18\r \x01(\x0b\x32\x12.hekla.v1.PodGroupH\x01\x12-\n\x0eold_hyper_node\x18\x0f \x01(\x0b\x32\x13.hekla.v1.HyperNodeH\x01\x42\x08\n\x06objectB\x0c\n\nold_object\"\xff\x02\n\x11\x41\x64missionResponse\x12\x0f\n\x07\x61llowed\x18\x01 \x01(\x08\x12,\n\nviolations\x18\x02 \x03(\x0b\x32\x18.hekla.v1.FieldViolation\x12\x10\n\x08warnings\x18\x03 \x03(\t\x12\x1c\n\x03job\x18\x04 \x01(\x0b\x32\r.hekla.v1.JobH\x00\x12 \n\x05queue\x18\x05 \x01(\x0b\x32\x0f.hekla.v1.QueueH\x00\x12%\n\x08job_flow\x18\x06 \x01(\x0b\x32\x11.hekla.v1.JobFlowH\x00\x12-\n\x0cjob_template\x18\x07 \x01(\x0b\x32\x15.hekla.v1.JobTemplateH\x00\x12%\n\x08\x63ron_job\x18\x08 \x01(\x0b\x32\x11.hekla.v1.CronJobH\x00\x12\'\n\tpod_group\x18\t \x01(\x0b\x32\x12.hekla.v1.PodGroupH\x00\x12)\n\nhyper_node\x18\n \x01(\x0b\x32\x13.hekla.v1.HyperNodeH\x00\x42\x08\n\x06object2O\n\x10\x41\x64missionService\x12;\n\x06Review\x12\x17.hekla.v1.ReviewRequest\x1a\x18.hekla.v1.ReviewResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hekla.v1.admission_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REVIEWREQUEST']._serialized_start=163
-  _globals['_REVIEWREQUEST']._serialized_end=224
-  _globals['_REVIEWRESPONSE']._serialized_start=226
-  _globals['_REVIEWRESPONSE']._serialized_end=290
-  _globals['_ADMISSIONREQUEST']._serialized_start=293
-  _globals['_ADMISSIONREQUEST']._serialized_end=670
-  _globals['_ADMISSIONRESPONSE']._serialized_start=673
-  _globals['_ADMISSIONRESPONSE']._serialized_end=933
-  _globals['_ADMISSIONSERVICE']._serialized_start=935
-  _globals['_ADMISSIONSERVICE']._serialized_end=1014
+  _globals['_REVIEWREQUEST']._serialized_start=241
+  _globals['_REVIEWREQUEST']._serialized_end=302
+  _globals['_REVIEWRESPONSE']._serialized_start=304
+  _globals['_REVIEWRESPONSE']._serialized_end=368
+  _globals['_ADMISSIONREQUEST']._serialized_start=371
+  _globals['_ADMISSIONREQUEST']._serialized_end=1006
+  _globals['_ADMISSIONRESPONSE']._serialized_start=1009
+  _globals['_ADMISSIONRESPONSE']._serialized_end=1392
+  _globals['_ADMISSIONSERVICE']._serialized_start=1394
+  _globals['_ADMISSIONSERVICE']._serialized_end=1473
 # @@protoc_insertion_point(module_scope)

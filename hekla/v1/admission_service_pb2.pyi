@@ -7,10 +7,13 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from hekla.v1 import cron_job_pb2 as _cron_job_pb2
+from hekla.v1 import hyper_node_pb2 as _hyper_node_pb2
 from hekla.v1 import job_flow_pb2 as _job_flow_pb2
 from hekla.v1 import job_pb2 as _job_pb2
 from hekla.v1 import job_template_pb2 as _job_template_pb2
 from hekla.v1 import meta_pb2 as _meta_pb2
+from hekla.v1 import pod_group_pb2 as _pod_group_pb2
 from hekla.v1 import queue_pb2 as _queue_pb2
 import builtins as _builtins
 import sys
@@ -72,10 +75,16 @@ class AdmissionRequest(_message.Message):
     QUEUE_FIELD_NUMBER: _builtins.int
     JOB_FLOW_FIELD_NUMBER: _builtins.int
     JOB_TEMPLATE_FIELD_NUMBER: _builtins.int
+    CRON_JOB_FIELD_NUMBER: _builtins.int
+    POD_GROUP_FIELD_NUMBER: _builtins.int
+    HYPER_NODE_FIELD_NUMBER: _builtins.int
     OLD_JOB_FIELD_NUMBER: _builtins.int
     OLD_QUEUE_FIELD_NUMBER: _builtins.int
     OLD_JOB_FLOW_FIELD_NUMBER: _builtins.int
     OLD_JOB_TEMPLATE_FIELD_NUMBER: _builtins.int
+    OLD_CRON_JOB_FIELD_NUMBER: _builtins.int
+    OLD_POD_GROUP_FIELD_NUMBER: _builtins.int
+    OLD_HYPER_NODE_FIELD_NUMBER: _builtins.int
     operation: _builtins.str
     """CREATE, UPDATE or DELETE."""
     @_builtins.property
@@ -87,6 +96,12 @@ class AdmissionRequest(_message.Message):
     @_builtins.property
     def job_template(self) -> _job_template_pb2.JobTemplate: ...
     @_builtins.property
+    def cron_job(self) -> _cron_job_pb2.CronJob: ...
+    @_builtins.property
+    def pod_group(self) -> _pod_group_pb2.PodGroup: ...
+    @_builtins.property
+    def hyper_node(self) -> _hyper_node_pb2.HyperNode: ...
+    @_builtins.property
     def old_job(self) -> _job_pb2.Job: ...
     @_builtins.property
     def old_queue(self) -> _queue_pb2.Queue: ...
@@ -94,6 +109,12 @@ class AdmissionRequest(_message.Message):
     def old_job_flow(self) -> _job_flow_pb2.JobFlow: ...
     @_builtins.property
     def old_job_template(self) -> _job_template_pb2.JobTemplate: ...
+    @_builtins.property
+    def old_cron_job(self) -> _cron_job_pb2.CronJob: ...
+    @_builtins.property
+    def old_pod_group(self) -> _pod_group_pb2.PodGroup: ...
+    @_builtins.property
+    def old_hyper_node(self) -> _hyper_node_pb2.HyperNode: ...
     def __init__(
         self,
         *,
@@ -102,18 +123,24 @@ class AdmissionRequest(_message.Message):
         queue: _queue_pb2.Queue | None = ...,
         job_flow: _job_flow_pb2.JobFlow | None = ...,
         job_template: _job_template_pb2.JobTemplate | None = ...,
+        cron_job: _cron_job_pb2.CronJob | None = ...,
+        pod_group: _pod_group_pb2.PodGroup | None = ...,
+        hyper_node: _hyper_node_pb2.HyperNode | None = ...,
         old_job: _job_pb2.Job | None = ...,
         old_queue: _queue_pb2.Queue | None = ...,
         old_job_flow: _job_flow_pb2.JobFlow | None = ...,
         old_job_template: _job_template_pb2.JobTemplate | None = ...,
+        old_cron_job: _cron_job_pb2.CronJob | None = ...,
+        old_pod_group: _pod_group_pb2.PodGroup | None = ...,
+        old_hyper_node: _hyper_node_pb2.HyperNode | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "job_flow", b"job_flow", "job_template", b"job_template", "object", b"object", "old_job", b"old_job", "old_job_flow", b"old_job_flow", "old_job_template", b"old_job_template", "old_object", b"old_object", "old_queue", b"old_queue", "queue", b"queue"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cron_job", b"cron_job", "hyper_node", b"hyper_node", "job", b"job", "job_flow", b"job_flow", "job_template", b"job_template", "object", b"object", "old_cron_job", b"old_cron_job", "old_hyper_node", b"old_hyper_node", "old_job", b"old_job", "old_job_flow", b"old_job_flow", "old_job_template", b"old_job_template", "old_object", b"old_object", "old_pod_group", b"old_pod_group", "old_queue", b"old_queue", "pod_group", b"pod_group", "queue", b"queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "job_flow", b"job_flow", "job_template", b"job_template", "object", b"object", "old_job", b"old_job", "old_job_flow", b"old_job_flow", "old_job_template", b"old_job_template", "old_object", b"old_object", "old_queue", b"old_queue", "operation", b"operation", "queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cron_job", b"cron_job", "hyper_node", b"hyper_node", "job", b"job", "job_flow", b"job_flow", "job_template", b"job_template", "object", b"object", "old_cron_job", b"old_cron_job", "old_hyper_node", b"old_hyper_node", "old_job", b"old_job", "old_job_flow", b"old_job_flow", "old_job_template", b"old_job_template", "old_object", b"old_object", "old_pod_group", b"old_pod_group", "old_queue", b"old_queue", "operation", b"operation", "pod_group", b"pod_group", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_object: _TypeAlias = _typing.Literal["job", "queue", "job_flow", "job_template"]  # noqa: Y015
+    _WhichOneofReturnType_object: _TypeAlias = _typing.Literal["job", "queue", "job_flow", "job_template", "cron_job", "pod_group", "hyper_node"]  # noqa: Y015
     _WhichOneofArgType_object: _TypeAlias = _typing.Literal["object", b"object"]  # noqa: Y015
-    _WhichOneofReturnType_old_object: _TypeAlias = _typing.Literal["old_job", "old_queue", "old_job_flow", "old_job_template"]  # noqa: Y015
+    _WhichOneofReturnType_old_object: _TypeAlias = _typing.Literal["old_job", "old_queue", "old_job_flow", "old_job_template", "old_cron_job", "old_pod_group", "old_hyper_node"]  # noqa: Y015
     _WhichOneofArgType_old_object: _TypeAlias = _typing.Literal["old_object", b"old_object"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_object) -> _WhichOneofReturnType_object | None: ...
@@ -133,6 +160,9 @@ class AdmissionResponse(_message.Message):
     QUEUE_FIELD_NUMBER: _builtins.int
     JOB_FLOW_FIELD_NUMBER: _builtins.int
     JOB_TEMPLATE_FIELD_NUMBER: _builtins.int
+    CRON_JOB_FIELD_NUMBER: _builtins.int
+    POD_GROUP_FIELD_NUMBER: _builtins.int
+    HYPER_NODE_FIELD_NUMBER: _builtins.int
     allowed: _builtins.bool
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[_meta_pb2.FieldViolation]:
@@ -148,6 +178,12 @@ class AdmissionResponse(_message.Message):
     def job_flow(self) -> _job_flow_pb2.JobFlow: ...
     @_builtins.property
     def job_template(self) -> _job_template_pb2.JobTemplate: ...
+    @_builtins.property
+    def cron_job(self) -> _cron_job_pb2.CronJob: ...
+    @_builtins.property
+    def pod_group(self) -> _pod_group_pb2.PodGroup: ...
+    @_builtins.property
+    def hyper_node(self) -> _hyper_node_pb2.HyperNode: ...
     def __init__(
         self,
         *,
@@ -158,12 +194,15 @@ class AdmissionResponse(_message.Message):
         queue: _queue_pb2.Queue | None = ...,
         job_flow: _job_flow_pb2.JobFlow | None = ...,
         job_template: _job_template_pb2.JobTemplate | None = ...,
+        cron_job: _cron_job_pb2.CronJob | None = ...,
+        pod_group: _pod_group_pb2.PodGroup | None = ...,
+        hyper_node: _hyper_node_pb2.HyperNode | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "job_flow", b"job_flow", "job_template", b"job_template", "object", b"object", "queue", b"queue"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cron_job", b"cron_job", "hyper_node", b"hyper_node", "job", b"job", "job_flow", b"job_flow", "job_template", b"job_template", "object", b"object", "pod_group", b"pod_group", "queue", b"queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "job", b"job", "job_flow", b"job_flow", "job_template", b"job_template", "object", b"object", "queue", b"queue", "violations", b"violations", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "cron_job", b"cron_job", "hyper_node", b"hyper_node", "job", b"job", "job_flow", b"job_flow", "job_template", b"job_template", "object", b"object", "pod_group", b"pod_group", "queue", b"queue", "violations", b"violations", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_object: _TypeAlias = _typing.Literal["job", "queue", "job_flow", "job_template"]  # noqa: Y015
+    _WhichOneofReturnType_object: _TypeAlias = _typing.Literal["job", "queue", "job_flow", "job_template", "cron_job", "pod_group", "hyper_node"]  # noqa: Y015
     _WhichOneofArgType_object: _TypeAlias = _typing.Literal["object", b"object"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_object) -> _WhichOneofReturnType_object | None: ...
 

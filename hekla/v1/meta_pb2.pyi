@@ -541,20 +541,28 @@ class FieldViolation(_message.Message):
     PATH_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     PASSING_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
     path: _builtins.str
     message: _builtins.str
     passing: _builtins.bool
     """The object is not wrong: it may be accepted when something else changes."""
+    rule: _builtins.str
+    """The rule of admission that says so: docs/admission.md."""
+    value: _builtins.str
+    """What stands at the path, shortened; empty if nothing does."""
     def __init__(
         self,
         *,
         path: _builtins.str | None = ...,
         message: _builtins.str | None = ...,
         passing: _builtins.bool | None = ...,
+        rule: _builtins.str | None = ...,
+        value: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_message", b"_message", "_passing", b"_passing", "_path", b"_path", "message", b"message", "passing", b"passing", "path", b"path"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_message", b"_message", "_passing", b"_passing", "_path", b"_path", "_rule", b"_rule", "_value", b"_value", "message", b"message", "passing", b"passing", "path", b"path", "rule", b"rule", "value", b"value"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_message", b"_message", "_passing", b"_passing", "_path", b"_path", "message", b"message", "passing", b"passing", "path", b"path"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_message", b"_message", "_passing", b"_passing", "_path", b"_path", "_rule", b"_rule", "_value", b"_value", "message", b"message", "passing", b"passing", "path", b"path", "rule", b"rule", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__message: _TypeAlias = _typing.Literal["message"]  # noqa: Y015
     _WhichOneofArgType__message: _TypeAlias = _typing.Literal["_message", b"_message"]  # noqa: Y015
@@ -562,11 +570,19 @@ class FieldViolation(_message.Message):
     _WhichOneofArgType__passing: _TypeAlias = _typing.Literal["_passing", b"_passing"]  # noqa: Y015
     _WhichOneofReturnType__path: _TypeAlias = _typing.Literal["path"]  # noqa: Y015
     _WhichOneofArgType__path: _TypeAlias = _typing.Literal["_path", b"_path"]  # noqa: Y015
+    _WhichOneofReturnType__rule: _TypeAlias = _typing.Literal["rule"]  # noqa: Y015
+    _WhichOneofArgType__rule: _TypeAlias = _typing.Literal["_rule", b"_rule"]  # noqa: Y015
+    _WhichOneofReturnType__value: _TypeAlias = _typing.Literal["value"]  # noqa: Y015
+    _WhichOneofArgType__value: _TypeAlias = _typing.Literal["_value", b"_value"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__message) -> _WhichOneofReturnType__message | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__passing) -> _WhichOneofReturnType__passing | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__path) -> _WhichOneofReturnType__path | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rule) -> _WhichOneofReturnType__rule | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__value) -> _WhichOneofReturnType__value | None: ...
 
 Global___FieldViolation: _TypeAlias = FieldViolation  # noqa: Y015

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from hekla.config import setting
 from hekla.domain.names import SCHEDULER_NAME
@@ -29,6 +30,16 @@ class WebhookConfig(ServiceConfig):
     protect_root_queue: bool = True
     """Whether the resources of the root queue are frozen."""
 
+    protect_used_queues: bool = False
+    """Whether a queue in which pods run may not be deleted."""
+
+    admission_extra: Literal["deny", "warn"] = "deny"
+    """What rules do that Volcano does not have."""
+
+    compat: tuple[str, ...] = ()
+    """Differences from Volcano to take back, by the names of docs/differences.md:
+    volume-without-claim."""
+
     @property
     def limits(self) -> Limits:
         """What the rules are to hold objects to."""
@@ -37,4 +48,7 @@ class WebhookConfig(ServiceConfig):
             max_queue_depth=self.max_queue_depth,
             max_pods_per_job=self.max_pods_per_job,
             protect_root_queue=self.protect_root_queue,
+            protect_used_queues=self.protect_used_queues,
+            extra_warns=self.admission_extra == "warn",
+            compat=frozenset(self.compat),
         )

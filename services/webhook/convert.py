@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from google.protobuf.message import Message
 
 from hekla.api.convert import to_message, to_model
+from hekla.api.cron_job import CronJob
+from hekla.api.fields import Model
+from hekla.api.hyper_node import HyperNode
 from hekla.api.job import Job
 from hekla.api.job_flow import JobFlow
 from hekla.api.job_template import JobTemplate
+from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue
 from hekla.domain.errors import InvalidError, Violation
 from hekla.v1 import (
     admission_service_pb2,
+    cron_job_pb2,
+    hyper_node_pb2,
     job_flow_pb2,
     job_pb2,
     job_template_pb2,
     meta_pb2,
+    pod_group_pb2,
     queue_pb2,
 )
-from services.webhook.rules.admission import Kind, Operation, admit
+from services.webhook.rules.admission import Operation, admit
 from services.webhook.rules.world import Limits, World
+
+Kind = TypeVar("Kind", bound=Model)
 
 LARGEST_BATCH: Final = 1000
 """Requests in one call."""
@@ -78,7 +87,8 @@ def _reviewing(field: str, model: type[Kind], message: type[Message]) -> Review:
         old = None
         if request.HasField(f"old_{field}"):  # type: ignore[arg-type] # one of its fields
             old = to_model(getattr(request, f"old_{field}"), model)
-        found = admit(asked, to_model(getattr(request, field), model), old, world, limits)
+        new: Any = to_model(getattr(request, field), model)
+        found = admit(asked, new, old, world, limits)
         if not found.allowed:
             return _refusal(found.violations, found.warnings)
         answer = admission_service_pb2.AdmissionResponse(allowed=True, warnings=found.warnings)
@@ -93,6 +103,9 @@ REVIEWS: Final[Mapping[str, Review]] = {
     "queue": _reviewing("queue", Queue, queue_pb2.Queue),
     "job_flow": _reviewing("job_flow", JobFlow, job_flow_pb2.JobFlow),
     "job_template": _reviewing("job_template", JobTemplate, job_template_pb2.JobTemplate),
+    "cron_job": _reviewing("cron_job", CronJob, cron_job_pb2.CronJob),
+    "pod_group": _reviewing("pod_group", PodGroup, pod_group_pb2.PodGroup),
+    "hyper_node": _reviewing("hyper_node", HyperNode, hyper_node_pb2.HyperNode),
 }
 
 
@@ -102,7 +115,13 @@ def _refusal(
     return admission_service_pb2.AdmissionResponse(
         allowed=False,
         violations=[
-            meta_pb2.FieldViolation(path=each.path, message=each.message, passing=each.passing)
+            meta_pb2.FieldViolation(
+                path=each.path,
+                message=each.message,
+                passing=each.passing,
+                rule=each.rule,
+                value=each.value,
+            )
             for each in violations
         ],
         warnings=warnings,

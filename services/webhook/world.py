@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hekla.api.queue import Queue
 from hekla.domain.errors import NotFoundError
+from hekla.domain.resources import Resources
 from hekla.store import queues
 from hekla.store.database import Session
+from services.webhook.rules.defaults import HIERARCHY
 
 
 class StoredWorld:
@@ -30,5 +32,19 @@ class StoredWorld:
     def child_queues(self, name: str) -> Sequence[str]:
         """Names of the queues directly below ``name``."""
         if name not in self._children:
-            self._children[name] = queues.children(self._session, name)
+            below = queues.below(self._session, name)
+            self._queues.update({queue.metadata.name: queue for queue in below})
+            self._children[name] = [queue.metadata.name for queue in below]
         return self._children[name]
+
+    def hierarchies(self) -> Mapping[str, str]:
+        """Queues that have the annotation ``volcano.sh/hierarchy``, with its value."""
+        return queues.annotated(self._session, HIERARCHY)
+
+    def namespace_annotations(self, name: str) -> Mapping[str, str]:
+        """Nothing: Postgres knows no namespaces."""
+        return {}
+
+    def nodes(self) -> Sequence[Resources]:
+        """Nothing: Postgres knows no nodes."""
+        return ()

@@ -7,38 +7,44 @@ then the rules of the webhook. The object must have been read already (``decode.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from hekla.api import bounds
+from hekla.api.command import Command
+from hekla.api.cron_job import CronJob
+from hekla.api.decode import encode
+from hekla.api.fields import Model
+from hekla.api.hyper_node import HyperNode
 from hekla.api.job import Job
 from hekla.api.job_flow import JobFlow
 from hekla.api.job_template import JobTemplate
+from hekla.api.numatopology import Numatopology
+from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue
 from hekla.domain.errors import Violation
-from services.webhook.rules import (
-    defaults,
-    job,
-    job_flow,
-    job_template,
-    job_update,
-    queue,
-    unbuilt,
-)
+from services.webhook.rules import defaults
+from services.webhook.rules.places import value_at
+from services.webhook.rules.pod import Pod, created_pod
+from services.webhook.rules.registry import Case, Operation, asked
+from services.webhook.rules.rulebook import RULES
 from services.webhook.rules.world import Limits, World
 
-Object = Job | Queue | JobFlow | JobTemplate
-Kind = TypeVar("Kind", Job, Queue, JobFlow, JobTemplate)
+__all__ = ["Admission", "Kind", "Operation", "admit"]
 
-
-class Operation(StrEnum):
-    """What is to be done with the object."""
-
-    CREATE = "CREATE"
-    UPDATE = "UPDATE"
-    DELETE = "DELETE"
+Kind = TypeVar(
+    "Kind",
+    Job,
+    Queue,
+    JobFlow,
+    JobTemplate,
+    CronJob,
+    PodGroup,
+    HyperNode,
+    Command,
+    Numatopology,
+    Pod,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +54,18 @@ class Admission(Generic[Kind]):
     object: Kind
     """With the defaults filled in."""
     violations: tuple[Violation, ...]
-    warnings: tuple[str, ...] = ()
+    notes: tuple[Violation, ...] = ()
+    """What its author should be told, each with its rule."""
 
     @property
     def allowed(self) -> bool:
         """Whether nothing is wrong."""
         return not self.violations
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The notes in words."""
+        return tuple(dict.fromkeys(str(note) for note in self.notes))
 
 
 def admit(
@@ -66,72 +78,60 @@ def admit(
     """Judge ``obj``, which takes the place of ``old`` if it is an update."""
     if operation is Operation.UPDATE and old is None:
         return Admission(obj, (Violation("", "cannot be judged without what it replaces"),))
-    if isinstance(obj, Job):
-        assert old is None or isinstance(old, Job)
-        return _job(operation, obj, old, world, limits)
-    if isinstance(obj, JobFlow):
-        assert old is None or isinstance(old, JobFlow)
-        return _job_flow(operation, obj, old)
-    if isinstance(obj, JobTemplate):
-        return _job_template(operation, obj, world, limits)
-    assert old is None or isinstance(old, Queue)
-    return _queue(operation, obj, old, world, limits)
-
-
-def _job(
-    operation: Operation, obj: Job, old: Job | None, world: World, limits: Limits
-) -> Admission[Job]:
-    if operation is Operation.DELETE:
-        return Admission(obj, ())
-    if operation is Operation.UPDATE and old is not None:
-        filled, before = (defaults.updated_job(each, old, limits) for each in (obj, old))
-        found = job_update.violations(filled, before, limits)
-        return _judged(filled, [found], unbuilt.in_job)
-    filled = defaults.created_job(obj, limits)
-    return _judged(filled, [job.violations(filled, world, limits)], unbuilt.in_job)
-
-
-def _queue(
-    operation: Operation, obj: Queue, old: Queue | None, world: World, limits: Limits
-) -> Admission[Queue]:
-    if operation is Operation.DELETE:
-        return Admission(obj, tuple(queue.deletion_violations(obj.metadata.name, world)))
-    if operation is Operation.UPDATE and old is not None:
-        found = queue.update_violations(obj, old, world, limits)
-        return _judged(obj, [found], unbuilt.in_queue)
-    filled = defaults.created_queue(obj)
-    return _judged(filled, [queue.creation_violations(filled, world, limits)], unbuilt.in_queue)
-
-
-def _job_flow(operation: Operation, obj: JobFlow, old: JobFlow | None) -> Admission[JobFlow]:
-    if operation is Operation.DELETE:
-        return Admission(obj, ())
-    filled = defaults.placed(obj)
-    found = [job_flow.violations(filled)]
-    if operation is Operation.UPDATE and old is not None:
-        found.append(job_flow.update_violations(filled, old))
-    return _judged(filled, found, job_flow.warnings)
-
-
-def _job_template(
-    operation: Operation, obj: JobTemplate, world: World, limits: Limits
-) -> Admission[JobTemplate]:
-    if operation is Operation.DELETE:
-        return Admission(obj, ())
-
-    def warnings(template: JobTemplate) -> Iterable[str]:
-        return job_template.warnings(template, world, limits)
-
-    filled = defaults.stored_template(obj)
-    found = job_template.violations(filled, world, limits)
-    return _judged(filled, [found], warnings)
-
-
-def _judged(
-    obj: Kind, found: Iterable[Iterable[Violation]], warnings: Callable[[Kind], Iterable[str]]
-) -> Admission[Kind]:
+    case = _case(operation, obj, old, world, limits)
     # A value that is out of bounds may break a rule too: the first word on a field is enough.
     by_path: dict[str, Violation] = {}
-    for violation in (*bounds.violations(obj), *(each for rules in found for each in rules)):
-        by_path.setdefault(violation.path, violation)
-    return Admission(obj, tuple(by_path.values()), tuple(dict.fromkeys(warnings(obj))))
+    notes: dict[Violation, None] = {}
+    for rule, violation in asked(RULES, type(obj).__name__, case):
+        if rule.warns or (rule.beyond and limits.extra_warns):
+            notes.setdefault(violation)
+        else:
+            by_path.setdefault(violation.path, violation)
+    return Admission(case.object, _with_values(case.object, by_path), tuple(notes))
+
+
+def _case(
+    operation: Operation, obj: Kind, old: Kind | None, world: World, limits: Limits
+) -> Case[Any]:
+    """What there is to judge, with its defaults."""
+    if operation is Operation.UPDATE:
+        if isinstance(obj, Job) and isinstance(old, Job):
+            filled, before = (defaults.updated_job(each, old, limits) for each in (obj, old))
+            return Case(operation, filled, before, world, limits)
+        if isinstance(obj, JobTemplate):
+            return Case(operation, defaults.stored_template(obj), old, world, limits)
+        if isinstance(obj, JobFlow | CronJob):
+            return Case(operation, defaults.placed(obj), old, world, limits)
+        return Case(operation, obj, old, world, limits)
+    if operation is Operation.CREATE:
+        fill: _Fill = _FILLS[type(obj)]
+        return Case(operation, fill(obj, world, limits), None, world, limits)
+    return Case(operation, obj, None, world, limits)
+
+
+_Fill = Callable[[Any, World, Limits], Any]
+
+_FILLS: Final[Mapping[type[Any], _Fill]] = {
+    Job: lambda job, _, limits: defaults.created_job(job, limits),
+    Queue: lambda queue, _, __: defaults.created_queue(queue),
+    PodGroup: lambda group, world, _: defaults.created_pod_group(group, world),
+    JobTemplate: lambda template, _, __: defaults.stored_template(template),
+    Pod: lambda pod, _, __: created_pod(pod),
+    **dict.fromkeys(
+        (JobFlow, CronJob, Command), lambda obj, _, __: defaults.placed(obj)
+    ),
+    **dict.fromkeys((HyperNode, Numatopology), lambda obj, _, __: defaults.unplaced(obj)),
+}
+
+
+def _with_values(obj: Model | Pod, by_path: Mapping[str, Violation]) -> tuple[Violation, ...]:
+    """The violations, each with what stands at its path."""
+    if not by_path:
+        return ()
+    encoded = obj.raw if isinstance(obj, Pod) else encode(obj)
+    return tuple(
+        Violation(
+            each.path, each.message, each.passing, each.rule, value_at(encoded, each.path)
+        )
+        for each in by_path.values()
+    )

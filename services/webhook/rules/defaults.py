@@ -6,21 +6,36 @@ applied again; zeros stay what they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from hekla.api.job import DEFAULT_MAX_RETRY, Job, JobSpec, TaskSpec, VolumeSpec
-from hekla.api.job_flow import JobFlow
-from hekla.api.job_template import JobTemplate
+from hekla.api.meta import ObjectMeta
+from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue
 from hekla.domain.names import DEFAULT_QUEUE, ROOT_QUEUE
-from services.webhook.rules.world import Limits
+from services.webhook.rules.world import Limits, World
+
+
+class HasMetadata(Protocol):
+    """A model of a kind."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its metadata."""
+
+    def model_copy(self, *, update: Mapping[str, Any]) -> Self:
+        """The same but for ``update``."""
+
 
 DEFAULT_NAMESPACE: Final = "default"
 HIERARCHY: Final = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 
-Placed = TypeVar("Placed", Job, JobFlow, JobTemplate)
+QUEUE_OF_NAMESPACE: Final = "scheduling.volcano.sh/queue-name"
+"""Annotation of a namespace: the queue of pod groups that name none."""
+
+Placed = TypeVar("Placed", bound=HasMetadata)
 
 _NEED_SVC: Final = frozenset({"tensorflow", "mpi", "pytorch", "ray"})
 _NEED_SSH: Final = frozenset({"mpi"})
@@ -66,14 +81,33 @@ def created_queue(queue: Queue) -> Queue:
     spec = {"weight": queue.spec.weight or 1}
     if queue.spec.reclaimable is None:
         spec["reclaimable"] = True
-    # A queue belongs to no namespace, whatever its manifest says.
-    metadata = {"namespace": "", "annotations": _rooted(queue.metadata.annotations)}
+    metadata = {"annotations": _rooted(queue.metadata.annotations)}
+    queue = unplaced(queue)
     return queue.model_copy(
         update={
             "metadata": queue.metadata.model_copy(update=metadata),
             "spec": queue.spec.model_copy(update=spec),
         }
     )
+
+
+def created_pod_group(group: PodGroup, world: World) -> PodGroup:
+    """``group`` as it is stored when it is new: in its namespace's queue if it names none."""
+    group = placed(group)
+    if group.spec.queue != DEFAULT_QUEUE:
+        return group
+    queue = world.namespace_annotations(group.metadata.namespace).get(QUEUE_OF_NAMESPACE)
+    if not queue:
+        return group
+    return group.model_copy(update={"spec": group.spec.model_copy(update={"queue": queue})})
+
+
+def unplaced(obj: Placed) -> Placed:
+    """``obj`` of a kind that belongs to no namespace, whatever its manifest says."""
+    if not obj.metadata.namespace:
+        return obj
+    metadata = obj.metadata.model_copy(update={"namespace": ""})
+    return obj.model_copy(update={"metadata": metadata})
 
 
 def placed(obj: Placed) -> Placed:

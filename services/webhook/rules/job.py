@@ -1,189 +1,213 @@
-"""Rules for a new job, and those of them that an update has to keep to as well."""
+"""Rules for the counts and names of a job: its tasks', and those that are made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from hekla.api.fields import shown
-from hekla.api.job import Job, JobSpec, TaskSpec, VolumeSpec
-from hekla.api.meta import NetworkTopologySpec
+from hekla.api.job import Job, TaskSpec
 from hekla.domain import paths, syntax
 from hekla.domain.errors import Violation
-from hekla.domain.names import ROOT_QUEUE, pod_name
-from hekla.domain.phases import QueueState
-from services.webhook.rules import dependencies, pods, policies
-from services.webhook.rules.world import Limits, World
+from hekla.domain.names import pod_name
+from services.webhook.rules.registry import CREATION, UPDATES, WRITES, Case, Rule
 
-PLUGINS: Final = ("env", "hcclrank", "mpi", "pytorch", "ray", "ssh", "svc", "tensorflow")
-
-_GENERATED: Final = 5
+JOB: Final = ("Job",)
+GENERATED: Final = 5
 """Characters that complete a generateName."""
 
 
-def violations(job: Job, world: World, limits: Limits) -> Iterator[Violation]:
-    """All that is wrong with a new job whose defaults are filled in."""
-    spec = job.spec
-    tasks = spec.tasks or []
-    if spec.tasks is None:
+def placed_tasks(job: Job) -> Iterator[tuple[str, TaskSpec]]:
+    """The tasks of a job, each with its path."""
+    for index, task in enumerate(job.spec.tasks or ()):
+        yield paths.at("spec.tasks", index), task
+
+
+def longest_name(job: Job) -> str:
+    """The job's name, or one as long as what will be generated."""
+    return job.metadata.name or f"{job.metadata.generate_name or ''}{'x' * GENERATED}"
+
+
+def _tasks_there(case: Case[Job]) -> Iterator[Violation]:
+    if case.object.spec.tasks is None:
         yield Violation("spec.tasks", "is required: a job has at least one task")
-    yield from _name(job)
-    yield from sizes(spec, limits)
-    yield from _task_names(tasks)
-    for index, task in enumerate(tasks):
-        place = paths.at("spec.tasks", index)
-        yield from pod_names(job, task, place)
-        yield from policies.violations(task.policies or [], f"{place}.policies")
-        yield from _template(task, place)
-    yield from policies.violations(spec.policies or [], "spec.policies")
-    yield from dependencies.violations(tasks)
-    yield from _plugins(spec)
-    yield from _volumes(spec.volumes or [])
-    yield from _queue(spec.queue, world)
 
 
-def sizes(spec: JobSpec, limits: Limits) -> Iterator[Violation]:
-    """Counts that do not fit each other. An update has to keep to this too."""
-    total = 0
-    for index, task in enumerate(spec.tasks or ()):
-        place = paths.at("spec.tasks", index)
-        total += task.replicas
-        if task.min_available is not None and task.min_available > task.replicas:
-            message = f"must be <= replicas, which is {task.replicas}; is {task.min_available}"
-            yield Violation(f"{place}.minAvailable", message)
-        yield from _partitions(task, f"{place}.partitionPolicy")
-    if spec.min_available is not None and spec.min_available > total:
-        message = f"must be <= the replicas of all tasks, {total}; is {spec.min_available}"
-        yield Violation("spec.minAvailable", message)
-    if total > limits.max_pods_per_job:
-        message = f"must not ask for more than {limits.max_pods_per_job} pods, asks for {total}"
-        yield Violation("spec.tasks", message)
-    yield from _topology(spec.network_topology, "spec.networkTopology")
-
-
-def pod_names(job: Job, task: TaskSpec, place: str) -> Iterator[Violation]:
-    """The longest name of a pod of ``task``, which is its host name too."""
-    meta = job.metadata
-    name = meta.name or f"{meta.generate_name or ''}{'x' * _GENERATED}"
-    longest = pod_name(name, task.name, max(task.replicas - 1, 0))
-    if len(longest) > syntax.LABEL_LENGTH:
-        message = (
-            f"makes the pod name {shown(longest)}, which has {len(longest)} characters;"
-            f" there may be {syntax.LABEL_LENGTH}"
-        )
-        yield Violation(f"{place}.name", message)
-
-
-def _name(job: Job) -> Iterator[Violation]:
-    name = job.metadata.name
+def _name(case: Case[Job]) -> Iterator[Violation]:
+    name = longest_name(case.object)
     if len(name) > syntax.LABEL_LENGTH:
         message = f"must be no more than {syntax.LABEL_LENGTH} characters, has {len(name)}"
         yield Violation("metadata.name", message)
-    elif name and "svc" in (job.spec.plugins or {}):
+
+
+def _service_name(case: Case[Job]) -> Iterator[Violation]:
+    name = case.object.metadata.name
+    if name and "svc" in (case.object.spec.plugins or {}):
         wrong = syntax.label_error(name)
         if wrong is not None:
             message = f"{wrong}, since the plugin svc makes a Service of that name; is"
             yield Violation("metadata.name", f"{message} {shown(name)}")
 
 
-def _task_names(tasks: Sequence[TaskSpec]) -> Iterator[Violation]:
-    seen: dict[str, int] = {}
-    for index, task in enumerate(tasks):
-        first = seen.setdefault(task.name, index)
-        if first != index:
-            message = f"is the name of spec.tasks[{first}] too: {shown(task.name)}"
-            yield Violation(paths.at("spec.tasks", index, "name"), message)
+def _task_minimums(case: Case[Job]) -> Iterator[Violation]:
+    for place, task in placed_tasks(case.object):
+        if task.min_available is not None and task.min_available > task.replicas:
+            message = f"must be <= replicas, which is {task.replicas}; is {task.min_available}"
+            yield Violation(f"{place}.minAvailable", message)
 
 
-def _template(task: TaskSpec, place: str) -> Iterator[Violation]:
-    found = pods.violations(task.template, f"{place}.template")
-    yield from found
-    if not found and task.topology_policy not in (None, "", "none"):
-        yield from pods.whole_cores(task.template, f"{place}.template")
+def _minimum(case: Case[Job]) -> Iterator[Violation]:
+    spec = case.object.spec
+    total = sum(task.replicas for task in spec.tasks or ())
+    if spec.min_available is not None and spec.min_available > total:
+        message = f"must be <= the replicas of all tasks, {total}; is {spec.min_available}"
+        yield Violation("spec.minAvailable", message)
 
 
-def _partitions(task: TaskSpec, place: str) -> Iterator[Violation]:
-    policy = task.partition_policy
-    if policy is None:
-        return
-    yield from _topology(policy.network_topology, f"{place}.networkTopology")
-    total, size = policy.total_partitions, policy.partition_size
-    if total is None or size is None or total < 1 or size < 1:
-        return  # out of bounds, and told of as such
-    if total * size != task.replicas:
-        message = f"has {total} partitions of {size} pods, but replicas is {task.replicas}"
-        yield Violation(place, message)
-    elif policy.min_partitions > 0 and task.min_available is not None:
-        least = policy.min_partitions * size
-        if least != task.min_available:
-            message = f"makes {least} pods the least, but minAvailable is {task.min_available}"
-            yield Violation(f"{place}.minPartitions", message)
+def _most_pods(case: Case[Job]) -> Iterator[Violation]:
+    total = sum(task.replicas for task in case.object.spec.tasks or ())
+    if total > case.limits.max_pods_per_job:
+        most = case.limits.max_pods_per_job
+        message = f"must not ask for more than {most} pods, asks for {total}"
+        yield Violation("spec.tasks", message)
 
 
-def _topology(topology: NetworkTopologySpec | None, place: str) -> Iterator[Violation]:
-    if (
-        topology is not None
-        and topology.highest_tier_allowed is not None
-        and topology.highest_tier_name
-    ):
-        yield Violation(place, "must not have both highestTierAllowed and highestTierName")
+def _task_names(case: Case[Job]) -> Iterator[Violation]:
+    seen: dict[str, str] = {}
+    for place, task in placed_tasks(case.object):
+        first = seen.setdefault(task.name, place)
+        if first != place:
+            message = f"is the name of {first} too: {shown(task.name)}"
+            yield Violation(f"{place}.name", message)
 
 
-def _plugins(spec: JobSpec) -> Iterator[Violation]:
-    plugins = spec.plugins or {}
-    for name in plugins:
-        if name not in PLUGINS:
-            message = f"is no plugin of jobs, which are {', '.join(PLUGINS)}"
-            yield Violation(paths.at("spec.plugins", name), message)
-    if "mpi" in plugins:
-        master = _argument(plugins["mpi"], "master") or "master"
-        if master not in {task.name for task in spec.tasks or ()}:
-            yield Violation("spec.plugins.mpi", f"needs the task {shown(master)}")
+def _pod_names(case: Case[Job]) -> Iterator[Violation]:
+    """The longest name of a pod of each task, which is its host name too."""
+    name = longest_name(case.object)
+    for place, task in placed_tasks(case.object):
+        longest = pod_name(name, task.name, max(task.replicas - 1, 0))
+        if len(longest) > syntax.LABEL_LENGTH:
+            message = (
+                f"makes the pod name {shown(longest)}, which has {len(longest)} characters;"
+                f" there may be {syntax.LABEL_LENGTH}"
+            )
+            yield Violation(f"{place}.name", message)
 
 
-def _argument(arguments: Sequence[str], name: str) -> str:
-    """The value of ``--name=value`` or ``--name value``, of the last if there are several."""
-    found = ""
-    for index, argument in enumerate(arguments):
-        flag, equals, value = argument.partition("=")
-        if flag in (f"--{name}", f"-{name}"):
-            found = value if equals else "".join(arguments[index + 1 : index + 2])
-    return found
-
-
-def _volumes(volumes: Sequence[VolumeSpec]) -> Iterator[Violation]:
-    seen: dict[str, int] = {}
-    for index, volume in enumerate(volumes):
-        place = paths.at("spec.volumes", index)
-        first = seen.setdefault(volume.mount_path or "", index)
-        if first != index:
-            message = f"is the path of spec.volumes[{first}] too: {shown(volume.mount_path)}"
-            yield Violation(f"{place}.mountPath", message)
-        name = volume.volume_claim_name
-        if name and volume.volume_claim is not None:
-            message = "must be empty beside a volumeClaim: a claim is used or made, not both"
-            yield Violation(f"{place}.volumeClaimName", message)
-        elif name:
-            wrong = syntax.subdomain_error(name)
-            if wrong is not None:
-                yield Violation(f"{place}.volumeClaimName", f"{wrong}, is {shown(name)}")
-
-
-def _queue(name: str, world: World) -> Iterator[Violation]:
-    if syntax.subdomain_error(name) is not None:
-        return  # out of bounds, and told of as such
-    queue = world.queue(name)
-    if queue is None:
-        yield Violation("spec.queue", f"does not exist: {shown(name)}")
-        return
-    # A queue nobody has looked at yet is open.
-    state = queue.status.state or QueueState.OPEN
-    if state != QueueState.OPEN:
-        message = f"must be an {QueueState.OPEN} queue, is {shown(name)}, which is {state}"
-        yield Violation("spec.queue", message, passing=True)
-    elif name == ROOT_QUEUE:
-        yield Violation("spec.queue", f"must not be {ROOT_QUEUE}, which takes no jobs itself")
-    elif children := world.child_queues(name):
-        below = ", ".join(sorted(children)[:5])
-        message = f"must be a queue without children, is {shown(name)}, which has {below}"
+def _queue_label(case: Case[Job]) -> Iterator[Violation]:
+    queue = case.object.spec.queue
+    if len(queue) > syntax.LABEL_LENGTH and syntax.subdomain_error(queue) is None:
+        message = (
+            f"must be no more than {syntax.LABEL_LENGTH} characters, since every pod has it as"
+            f" a label; has {len(queue)}"
+        )
         yield Violation("spec.queue", message)
+
+
+def _task_count(case: Case[Job]) -> Iterator[Violation]:
+    old = case.old
+    assert old is not None
+    before, now = (len(each.spec.tasks or ()) for each in (old, case.object))
+    if before != now:
+        message = f"must stay {before} tasks, are {now}: none may come or go"
+        yield Violation("spec.tasks", message)
+
+
+RULES: Final = (
+    Rule(
+        name="job.tasks",
+        kinds=JOB,
+        operations=CREATION,
+        check=_tasks_there,
+        path="spec.tasks",
+        says="A job has at least one task.",
+        example="spec: {queue: default}",
+    ),
+    Rule(
+        name="job.name-length",
+        kinds=JOB,
+        operations=CREATION,
+        check=_name,
+        path="metadata.name",
+        says="A job's name fits a label: it has at most 63 characters.",
+        example="metadata: {name: <64 characters>}",
+    ),
+    Rule(
+        name="job.service-name",
+        kinds=JOB,
+        operations=CREATION,
+        check=_service_name,
+        path="metadata.name",
+        says="With the plugin svc, also if a framework's plugin brings it, a job's name is one"
+        " that a Service may have.",
+        example="metadata: {name: a.b}, plugins: {svc: []}",
+        beyond=True,
+    ),
+    Rule(
+        name="job.task-minimum",
+        kinds=JOB,
+        operations=WRITES,
+        check=_task_minimums,
+        path="spec.tasks[].minAvailable",
+        says="A task needs no more pods than it has.",
+        example="{replicas: 2, minAvailable: 3}",
+    ),
+    Rule(
+        name="job.minimum",
+        kinds=JOB,
+        operations=WRITES,
+        check=_minimum,
+        path="spec.minAvailable",
+        says="A job needs no more pods than its tasks have together.",
+        example="minAvailable: 4, tasks of 3 replicas in all",
+    ),
+    Rule(
+        name="job.most-pods",
+        kinds=JOB,
+        operations=WRITES,
+        check=_most_pods,
+        path="spec.tasks",
+        says="A job has no more pods than the installation allows (`max_pods_per_job`).",
+        example="{replicas: 2147483647}",
+        beyond=True,
+    ),
+    Rule(
+        name="job.task-names",
+        kinds=JOB,
+        operations=CREATION,
+        check=_task_names,
+        path="spec.tasks[].name",
+        says="No two tasks have one name.",
+        example="tasks: [{name: a}, {name: a}]",
+    ),
+    Rule(
+        name="job.pod-names",
+        kinds=JOB,
+        operations=WRITES,
+        check=_pod_names,
+        path="spec.tasks[].name",
+        says="`<job>-<task>-<index>` has at most 63 characters, up to the largest index; also"
+        " when a task grows.",
+        example="{replicas: 11} where `<job>-<task>-9` has 63",
+        beyond=True,
+    ),
+    Rule(
+        name="job.queue-label",
+        kinds=JOB,
+        operations=CREATION,
+        check=_queue_label,
+        path="spec.queue",
+        says="The queue's name fits a label, for every pod has it as one.",
+        example="queue: <64 characters>",
+        beyond=True,
+    ),
+    Rule(
+        name="job.task-count",
+        kinds=JOB,
+        operations=UPDATES,
+        check=_task_count,
+        path="spec.tasks",
+        says="An update adds no task and removes none.",
+        example="tasks: [a] becomes [a, b]",
+    ),
+)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from hekla.api.fields import Model, alias
-from hekla.api.job import Job, TaskSpec
+from hekla.api.job import Job
 from hekla.domain import paths, quantity
 from hekla.domain.errors import InvalidError, Violation
-from services.webhook.rules import job as rules
-from services.webhook.rules.world import Limits
+from services.webhook.rules.job import JOB, placed_tasks
+from services.webhook.rules.registry import UPDATES, Case, Rule
 
 MUTABLE: Final = frozenset({"min_available", "priority_class_name"})
 MUTABLE_OF_TASK: Final = frozenset({"replicas", "min_available"})
@@ -18,26 +18,17 @@ MUTABLE_OF_TASK: Final = frozenset({"replicas", "min_available"})
 _AMOUNTS: Final = frozenset({"requests", "limits", "overhead"})
 
 
-def violations(job: Job, old: Job, limits: Limits) -> Iterator[Violation]:
-    """All that is wrong with ``job`` in place of ``old``, its defaults filled in."""
-    tasks, old_tasks = job.spec.tasks or [], old.spec.tasks or []
-    yield from rules.sizes(job.spec, limits)
-    if len(tasks) != len(old_tasks):
-        message = f"must stay {len(old_tasks)} tasks, are {len(tasks)}: none may come or go"
-        yield Violation("spec.tasks", message)
-    else:
-        for index, (task, old_task) in enumerate(zip(tasks, old_tasks, strict=True)):
-            yield from _task(job, task, old_task, paths.at("spec.tasks", index))
-    changed = _changed(_comparable(job), _comparable(old), MUTABLE | {"tasks"})
-    for name in changed:
+def _fixed(case: Case[Job]) -> Iterator[Violation]:
+    """Fields that are not what they were."""
+    job, old = case.object, case.old
+    assert old is not None
+    for name in _changed(_comparable(job), _comparable(old), MUTABLE | {"tasks"}):
         yield Violation(paths.at("spec", alias(name)), "must not change")
-
-
-def _task(job: Job, task: TaskSpec, old: TaskSpec, place: str) -> Iterator[Violation]:
-    for name in _changed(task, old, MUTABLE_OF_TASK):
-        yield Violation(paths.at(place, alias(name)), "must not change")
-    if task.replicas > old.replicas:
-        yield from rules.pod_names(job, task, place)
+    old_tasks = old.spec.tasks or []
+    if len(job.spec.tasks or ()) == len(old_tasks):
+        for (place, task), before in zip(placed_tasks(job), old_tasks, strict=True):
+            for name in _changed(task, before, MUTABLE_OF_TASK):
+                yield Violation(paths.at(place, alias(name)), "must not change")
 
 
 def _comparable(job: Job) -> Model:
@@ -83,3 +74,17 @@ def _same_amount(one: Any, other: Any) -> bool:
         return quantity.parse(one) == quantity.parse(other)
     except InvalidError:
         return False
+
+
+RULES: Final = (
+    Rule(
+        name="job.fixed",
+        kinds=JOB,
+        operations=UPDATES,
+        check=_fixed,
+        path="spec.*",
+        says="An update changes only `spec.minAvailable`, `spec.priorityClassName`, and the"
+        " `replicas` and `minAvailable` of tasks; names of claims that were made stay.",
+        example="queue: a becomes queue: b",
+    ),
+)

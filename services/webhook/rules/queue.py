@@ -1,4 +1,4 @@
-"""Rules for queues: amounts that fit each other, a place in the tree, what is always there."""
+"""Rules for one queue by itself: its amounts fit each other, and what is always there stays."""
 
 from __future__ import annotations
 
@@ -15,84 +15,26 @@ from hekla.domain.phases import QueueState
 from hekla.domain.resources import PODS
 from services.webhook.rules.defaults import HIERARCHY, HIERARCHY_WEIGHTS
 from services.webhook.rules.pods import is_integral
-from services.webhook.rules.world import Limits, World
+from services.webhook.rules.registry import DELETION, UPDATES, WRITES, Case, Rule
+
+QUEUE: Final = ("Queue",)
+ALWAYS_THERE: Final = frozenset({DEFAULT_QUEUE, ROOT_QUEUE})
+STATES: Final = (QueueState.OPEN, QueueState.CLOSED)
 
 Amounts = Mapping[str, Fraction]
 
-ALWAYS_THERE: Final = frozenset({DEFAULT_QUEUE, ROOT_QUEUE})
-_STATES: Final = (QueueState.OPEN, QueueState.CLOSED)
 
-
-def creation_violations(queue: Queue, world: World, limits: Limits) -> Iterator[Violation]:
-    """All that is wrong with a new queue whose defaults are filled in."""
-    yield from _object(queue)
-    state = queue.status.state
-    if state and state not in _STATES:
-        message = f"must be one of {', '.join(_STATES)}, is {shown(state)}"
-        yield Violation("status.state", message)
-    yield from _place(queue, world, limits)
-
-
-def update_violations(
-    queue: Queue, old: Queue, world: World, limits: Limits
-) -> Iterator[Violation]:
-    """All that is wrong with ``queue`` in place of ``old``."""
-    yield from _object(queue)
-    if _parent(queue.spec) != _parent(old.spec):
-        if queue.metadata.name == ROOT_QUEUE:
-            yield Violation("spec.parent", f"must be empty: {ROOT_QUEUE} stands above all")
-        else:
-            yield from _place(queue, world, limits)
-    if queue.metadata.name == ROOT_QUEUE and limits.protect_root_queue:
-        for name, amounts in _lists(queue.spec).items():
-            if amounts != _lists(old.spec)[name]:
-                message = f"must not change: the resources of {ROOT_QUEUE} are the cluster's"
-                yield Violation(f"spec.{name}", message)
-
-
-def deletion_violations(name: str, world: World) -> Iterator[Violation]:
-    """Why the queue of that name cannot be deleted."""
-    if name in ALWAYS_THERE:
-        yield Violation("metadata.name", f"must not be {name}, which is always there")
-    elif children := world.child_queues(name):
-        below = ", ".join(sorted(children)[:10])
-        yield Violation("metadata.name", f"is {shown(name)}, below which there are {below}")
-
-
-def _parent(spec: QueueSpec) -> str:
-    return spec.parent or ROOT_QUEUE
-
-
-def _object(queue: Queue) -> Iterator[Violation]:
-    lists = _lists(queue.spec)
-    for name, amounts in lists.items():
-        yield from _amounts(amounts, f"spec.{name}")
-    deserved, capability = lists["deserved"], lists["capability"]
-    for resource, amount in lists["guarantee.resource"].items():
-        place = paths.at("spec.guarantee.resource", resource)
-        if resource not in deserved:
-            yield Violation(place, f"needs at least as much {resource} in spec.deserved")
-        elif amount > deserved[resource]:
-            message = f"must be <= spec.deserved, which is {_text(deserved[resource])};"
-            yield Violation(place, f"{message} is {_text(amount)}")
-    for resource, amount in deserved.items():
-        if resource in capability and amount > capability[resource]:
-            message = f"must be <= spec.capability, which is {_text(capability[resource])};"
-            place = paths.at("spec.deserved", resource)
-            yield Violation(place, f"{message} is {_text(amount)}")
-    yield from _hierarchy(queue.metadata.annotations or {})
-
-
-def _lists(spec: QueueSpec) -> Mapping[str, Amounts]:
+def lists(spec: QueueSpec) -> Mapping[str, Amounts]:
+    """The three lists of amounts of a queue, by where they stand in its spec."""
     guarantee = spec.guarantee.resource if spec.guarantee is not None else None
     return {
-        "capability": _parsed(spec.capability),
-        "deserved": _parsed(spec.deserved),
-        "guarantee.resource": _parsed(guarantee),
+        "capability": parsed(spec.capability),
+        "deserved": parsed(spec.deserved),
+        "guarantee.resource": parsed(guarantee),
     }
 
 
-def _parsed(values: Mapping[str, str] | None) -> Amounts:
+def parsed(values: Mapping[str, str] | None) -> Amounts:
     """The amounts that can be read; others are out of bounds, and told of as such."""
     amounts = {}
     for resource, text in (values or {}).items():
@@ -103,20 +45,53 @@ def _parsed(values: Mapping[str, str] | None) -> Amounts:
     return amounts
 
 
-def _amounts(amounts: Amounts, path: str) -> Iterator[Violation]:
-    for resource, amount in amounts.items():
-        place = paths.at(path, resource)
-        if amount < 0:
-            yield Violation(place, f"must be >= 0, is {_text(amount)}")
-        elif is_integral(resource) and amount % 1:
-            yield Violation(place, f"must be a whole number, is {_text(amount)}")
-
-
-def _text(amount: Fraction) -> str:
+def text(amount: Fraction) -> str:
+    """An amount as messages show it."""
     return quantity.format(amount)
 
 
-def _hierarchy(annotations: Mapping[str, str]) -> Iterator[Violation]:
+def _amounts(case: Case[Queue]) -> Iterator[Violation]:
+    for name, amounts in lists(case.object.spec).items():
+        for resource, amount in amounts.items():
+            place = paths.at(f"spec.{name}", resource)
+            if amount < 0:
+                yield Violation(place, f"must be >= 0, is {text(amount)}")
+            elif is_integral(resource) and amount % 1:
+                yield Violation(place, f"must be a whole number, is {text(amount)}")
+
+
+def _guarantee(case: Case[Queue]) -> Iterator[Violation]:
+    of = lists(case.object.spec)
+    deserved = of["deserved"]
+    for resource, amount in of["guarantee.resource"].items():
+        place = paths.at("spec.guarantee.resource", resource)
+        if resource not in deserved:
+            yield Violation(place, f"needs at least as much {resource} in spec.deserved")
+        elif amount > deserved[resource]:
+            message = f"must be <= spec.deserved, which is {text(deserved[resource])};"
+            yield Violation(place, f"{message} is {text(amount)}")
+
+
+def _deserved(case: Case[Queue]) -> Iterator[Violation]:
+    of = lists(case.object.spec)
+    capability = of["capability"]
+    for resource, amount in of["deserved"].items():
+        if resource in capability and amount > capability[resource]:
+            message = f"must be <= spec.capability, which is {text(capability[resource])};"
+            place = paths.at("spec.deserved", resource)
+            yield Violation(place, f"{message} is {text(amount)}")
+
+
+def _state(case: Case[Queue]) -> Iterator[Violation]:
+    state = case.object.status.state
+    kept = case.old is not None and case.old.status.state == state
+    if state and state not in STATES and not kept:
+        message = f"must be one of {', '.join(STATES)}, is {shown(state)}"
+        yield Violation("status.state", message)
+
+
+def _hierarchy(case: Case[Queue]) -> Iterator[Violation]:
+    annotations = case.object.metadata.annotations or {}
     path, weights = annotations.get(HIERARCHY, ""), annotations.get(HIERARCHY_WEIGHTS, "")
     if not path and not weights:
         return
@@ -130,55 +105,151 @@ def _hierarchy(annotations: Mapping[str, str]) -> Iterator[Violation]:
             yield Violation(place, f"must have numbers > 0, has {shown(weight)}")
 
 
-def _is_positive(text: str) -> bool:
+def _is_positive(word: str) -> bool:
     try:
-        return 0 < float(text) < float("inf")
+        return 0 < float(word) < float("inf")
     except ValueError:
         return False
 
 
-def _place(queue: Queue, world: World, limits: Limits) -> Iterator[Violation]:
-    """Whether the queue can stand below its parent."""
-    name, parent = queue.metadata.name, _parent(queue.spec)
-    if parent == ROOT_QUEUE:
+def _hierarchy_leaf(case: Case[Queue]) -> Iterator[Violation]:
+    path = (case.object.metadata.annotations or {}).get(HIERARCHY, "")
+    if not path:
         return
-    if parent == name:
-        yield Violation("spec.parent", f"must not be the queue itself: {shown(name)}")
+    for name, other in case.world.hierarchies().items():
+        if name != case.object.metadata.name and other.startswith(f"{path}/"):
+            message = f"must not be above {shown(other)}, which queue {shown(name)} has"
+            place = paths.at("metadata.annotations", HIERARCHY)
+            yield Violation(place, f"{message}; is {shown(path)}")
+            return
+
+
+def _root_resources(case: Case[Queue]) -> Iterator[Violation]:
+    assert case.old is not None
+    if case.object.metadata.name != ROOT_QUEUE or not case.limits.protect_root_queue:
         return
-    above = world.queue(parent)
-    if above is None:
-        yield Violation("spec.parent", f"does not exist: {shown(parent)}")
+    before = lists(case.old.spec)
+    for name, amounts in lists(case.object.spec).items():
+        if amounts != before[name]:
+            message = f"must not change: the resources of {ROOT_QUEUE} are the cluster's"
+            yield Violation(f"spec.{name}", message)
+
+
+def _always_there(case: Case[Queue]) -> Iterator[Violation]:
+    name = case.object.metadata.name
+    if name in ALWAYS_THERE:
+        yield Violation("metadata.name", f"must not be {name}, which is always there")
+
+
+def _children_first(case: Case[Queue]) -> Iterator[Violation]:
+    name = case.object.metadata.name
+    if name in ALWAYS_THERE:
         return
-    yield from _depth(queue, above, world, limits)
-    running = _parsed(above.status.allocated).get(PODS, 0)
-    if running > 0 and not world.child_queues(parent):
-        message = (
-            f"must not be {shown(parent)}: {running} pods run in it, so it takes no children"
-        )
-        yield Violation("spec.parent", message)
+    if children := case.world.child_queues(name):
+        below = ", ".join(sorted(children)[:10])
+        yield Violation("metadata.name", f"is {shown(name)}, below which there are {below}")
 
 
-def _chain(names: list[str]) -> str:
-    return paths.printable(" < ".join(names[:10]))
+def _pods_first(case: Case[Queue]) -> Iterator[Violation]:
+    if not case.limits.protect_used_queues:
+        return
+    stored = case.world.queue(case.object.metadata.name) or case.object
+    running = parsed(stored.status.allocated).get(PODS, Fraction())
+    if running > 0:
+        name = shown(case.object.metadata.name)
+        message = f"is {name}, in which {text(running)} pods run"
+        yield Violation("metadata.name", message, passing=True)
 
 
-def _depth(queue: Queue, above: Queue, world: World, limits: Limits) -> Iterator[Violation]:
-    seen = [queue.metadata.name]
-    while True:
-        seen.append(above.metadata.name)
-        if above.metadata.name == queue.metadata.name:
-            message = f"must not be below the queue itself: {_chain(seen)}"
-            yield Violation("spec.parent", message)
-            return
-        if len(seen) > limits.max_queue_depth:
-            message = f"must not be more than {limits.max_queue_depth} queues below each other"
-            yield Violation("spec.parent", f"{message}: {_chain(seen)}")
-            return
-        if _parent(above.spec) == ROOT_QUEUE:
-            return
-        next_above = world.queue(_parent(above.spec))
-        if next_above is None:
-            missing = shown(_parent(above.spec))
-            yield Violation("spec.parent", f"stands below {missing}, which does not exist")
-            return
-        above = next_above
+RULES: Final = (
+    Rule(
+        name="queue.amounts",
+        kinds=QUEUE,
+        operations=WRITES,
+        check=_amounts,
+        path="spec.capability, spec.deserved, spec.guarantee.resource",
+        says="Amounts are not negative, and whole where the resource has only whole ones.",
+        example='capability: {cpu: "-1"}',
+    ),
+    Rule(
+        name="queue.guarantee",
+        kinds=QUEUE,
+        operations=WRITES,
+        check=_guarantee,
+        path="spec.guarantee.resource",
+        says="What is guaranteed is deserved.",
+        example="guarantee: {resource: {cpu: 2}}, deserved: {cpu: 1}",
+    ),
+    Rule(
+        name="queue.deserved",
+        kinds=QUEUE,
+        operations=WRITES,
+        check=_deserved,
+        path="spec.deserved",
+        says="What is deserved is within the capability, where that has a bound.",
+        example="deserved: {cpu: 2}, capability: {cpu: 1}",
+    ),
+    Rule(
+        name="queue.state",
+        kinds=QUEUE,
+        operations=WRITES,
+        check=_state,
+        path="status.state",
+        says=f"A state that is given is {' or '.join(STATES)}.",
+        example="status: {state: Closing}",
+    ),
+    Rule(
+        name="queue.hierarchy",
+        kinds=QUEUE,
+        operations=WRITES,
+        check=_hierarchy,
+        path=f"metadata.annotations[{HIERARCHY_WEIGHTS}]",
+        says=f"`{HIERARCHY_WEIGHTS}` has a number > 0 for each part of `{HIERARCHY}`.",
+        example="root/a with 1/-1",
+    ),
+    Rule(
+        name="queue.hierarchy-leaf",
+        kinds=QUEUE,
+        operations=WRITES,
+        check=_hierarchy_leaf,
+        path=f"metadata.annotations[{HIERARCHY}]",
+        says=f"No other queue has a `{HIERARCHY}` below this one's.",
+        example="root/a where a queue has root/a/b",
+    ),
+    Rule(
+        name="queue.root-resources",
+        kinds=QUEUE,
+        operations=UPDATES,
+        check=_root_resources,
+        path="spec.capability, spec.deserved, spec.guarantee.resource",
+        says="The amounts of root do not change (`protect_root_queue`).",
+        example="root gets capability: {cpu: 1}",
+    ),
+    Rule(
+        name="queue.always-there",
+        kinds=QUEUE,
+        operations=DELETION,
+        check=_always_there,
+        path="metadata.name",
+        says="root and default are not deleted.",
+        example="hekla queue delete default",
+    ),
+    Rule(
+        name="queue.children-first",
+        kinds=QUEUE,
+        operations=DELETION,
+        check=_children_first,
+        path="metadata.name",
+        says="A queue is not deleted while others stand below it.",
+        example="hekla queue delete parent",
+    ),
+    Rule(
+        name="queue.pods-first",
+        kinds=QUEUE,
+        operations=DELETION,
+        check=_pods_first,
+        path="metadata.name",
+        says="Only with `protect_used_queues`: a queue is not deleted while pods run in it.",
+        example="hekla queue delete busy",
+    ),
+)

@@ -1,17 +1,16 @@
-"""Warnings for what is legal but has no effect: because it cannot, or because it is not built.
+"""Warnings for what is legal but has no effect, because it is not built yet.
 
 When a feature is built its line goes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from hekla.api.job import Job, LifecyclePolicy, TaskSpec
+from hekla.api.job import Job, TaskSpec
 from hekla.api.queue import Queue
 from hekla.domain import paths
-from hekla.domain.phases import JobEvent
 
 BUILT_PLUGINS: Final = frozenset({"env"})
 
@@ -27,15 +26,8 @@ def in_job(job: Job) -> Iterator[str]:
     if spec.network_topology is not None:
         yield f"spec.networkTopology {_NOT_YET} and is ignored"
     for index, volume in enumerate(spec.volumes or ()):
-        place = paths.at("spec.volumes", index)
         if volume.volume_claim_name or volume.volume_claim is not None:
-            yield f"{place} {_NOT_YET}: the job will wait"
-        else:
-            yield f"{place} has neither volumeClaimName nor volumeClaim: it is an emptyDir"
-    total = sum(task.replicas for task in spec.tasks or ())
-    if spec.min_success is not None and spec.min_success > total:
-        yield f"spec.minSuccess is {spec.min_success}, but there are {total} pods in all"
-    yield from _policies(spec.policies or [], "spec.policies")
+            yield f"{paths.at('spec.volumes', index)} {_NOT_YET}: the job will wait"
     for index, task in enumerate(spec.tasks or ()):
         yield from _task(task, paths.at("spec.tasks", index))
 
@@ -47,18 +39,6 @@ def _task(task: TaskSpec, place: str) -> Iterator[str]:
         yield f"{place}.partitionPolicy {_NOT_YET} in scheduling: partitions may be torn"
     if task.topology_policy not in (None, "", "none"):
         yield f"{place}.topologyPolicy {_NOT_YET} and is ignored"
-    yield from _policies(task.policies or [], f"{place}.policies")
-
-
-def _policies(policies: Sequence[LifecyclePolicy], path: str) -> Iterator[str]:
-    for index, policy in enumerate(policies):
-        place = paths.at(path, index)
-        if JobEvent.POD_PENDING in _events(policy) and not policy.timeout:
-            yield f"{place}: {JobEvent.POD_PENDING} without a timeout does nothing"
-
-
-def _events(policy: LifecyclePolicy) -> set[str | None]:
-    return {policy.event, *(policy.events or ())}
 
 
 def in_queue(queue: Queue) -> Iterator[str]:

@@ -13,7 +13,7 @@ from hekla.api.fields import shown
 from hekla.domain import paths, selector, syntax
 from hekla.domain.errors import Violation
 from hekla.domain.resources import CPU, EPHEMERAL_STORAGE, HUGEPAGES, MEMORY
-from services.webhook.rules.shapes import Part
+from services.webhook.rules.pods.shapes import Part
 
 RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 DNS_POLICIES: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
