@@ -8,7 +8,7 @@ then the rules of the webhook. The object must have been read already (``decode.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
 from hekla.api.command import Command
@@ -95,7 +95,8 @@ def _case(
 ) -> Case[Any]:
     """What there is to judge, with its defaults."""
     if operation is Operation.UPDATE:
-        if isinstance(obj, Job) and isinstance(old, Job):
+        if isinstance(obj, Job):
+            assert isinstance(old, Job)
             filled, before = (defaults.updated_job(each, old, limits) for each in (obj, old))
             return Case(operation, filled, before, world, limits)
         if isinstance(obj, JobTemplate):
@@ -117,9 +118,7 @@ _FILLS: Final[Mapping[type[Any], _Fill]] = {
     PodGroup: lambda group, world, _: defaults.created_pod_group(group, world),
     JobTemplate: lambda template, _, __: defaults.stored_template(template),
     Pod: lambda pod, _, __: created_pod(pod),
-    **dict.fromkeys(
-        (JobFlow, CronJob, Command), lambda obj, _, __: defaults.placed(obj)
-    ),
+    **dict.fromkeys((JobFlow, CronJob, Command), lambda obj, _, __: defaults.placed(obj)),
     **dict.fromkeys((HyperNode, Numatopology), lambda obj, _, __: defaults.unplaced(obj)),
 }
 
@@ -129,9 +128,4 @@ def _with_values(obj: Model | Pod, by_path: Mapping[str, Violation]) -> tuple[Vi
     if not by_path:
         return ()
     encoded = obj.raw if isinstance(obj, Pod) else encode(obj)
-    return tuple(
-        Violation(
-            each.path, each.message, each.passing, each.rule, value_at(encoded, each.path)
-        )
-        for each in by_path.values()
-    )
+    return tuple(replace(each, value=value_at(encoded, each.path)) for each in by_path.values())

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from hekla.api.job import DEFAULT_MAX_RETRY, Job, JobSpec, TaskSpec, VolumeSpec
+from hekla.api.job_template import JobTemplate
 from hekla.api.meta import ObjectMeta
 from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue
