@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.queues import Queue
 from multiprocessing.sharedctypes import Synchronized
+from multiprocessing.synchronize import Barrier
 from typing import Final
 
 import grpc
@@ -26,6 +27,8 @@ OPEN_THREADS: Final = 32
 """Threads of a process in an open loop: arrivals beyond them are late, and count as such."""
 REPEATED_EVERY: Final = 50
 """Each so many requests is sent twice, as by a client that lost the answer."""
+START: Final = 60.0
+"""Seconds in which all processes must have started."""
 CALL: Final = 20.0
 """Seconds that one try of a call may take."""
 PAUSE: Final = 0.25
@@ -103,10 +106,11 @@ def running(order: Order) -> Iterator[Clients]:
     context = multiprocessing.get_context("spawn")
     results: Queue[list[Sent]] = context.Queue()
     answered = context.Value("i", 0)
+    together = context.Barrier(PROCESSES)
     processes = [
         context.Process(
             target=submit_share,
-            args=(order, at, PROCESSES, answered, results),
+            args=(order, at, together, answered, results),
             daemon=True,
         )
         for at in range(PROCESSES)
@@ -123,14 +127,24 @@ def running(order: Order) -> Iterator[Clients]:
 def submit_share(
     order: Order,
     at: int,
-    of: int,
+    together: Barrier,
     answered: Synchronized[int],
     results: Queue[list[Sent]],
 ) -> None:
-    """Submit every ``of``-th job from ``at`` on. Runs in a process of its own."""
+    """Submit this process' share of the jobs. Runs in a process of its own.
+
+    Args:
+        order: what all of them have to do.
+        at: which of them this is.
+        together: where they wait for each other before the first job.
+        answered: counts jobs.
+        results: takes what was sent.
+    """
+    of = together.parties
     numbers = iter(range(at, order.shape.jobs, of))
     threads = order.clients // of + (at < order.clients % of) if order.clients else OPEN_THREADS
     lock = threading.Lock()
+    together.wait(START)
     began = time.time()
 
     def next_number() -> int | None:
