@@ -78,7 +78,9 @@ class Dispatcher:
         """Claim what there is room for; wait a moment if there is nothing. Always goes on."""
         with self._changed:
             self._changed.wait_for(
-                lambda: self._stopping or self._under_way < self._room, POLL_SECONDS
+                # Half of it at least, or a long line would be taken one by one.
+                lambda: self._stopping or self._under_way <= self._room // 2,
+                POLL_SECONDS,
             )
             room = self._room - self._under_way
         if room <= 0 or self._stopping:
@@ -92,7 +94,7 @@ class Dispatcher:
             with self._changed:
                 self._under_way += 1
             self._threads.submit(self._guarded, claim)
-        if not claims:
+        if len(claims) < room:  # there were no more
             pause = self._nudge.patience
             if next_due.answer is not None:
                 pause = min(pause, max(next_due.answer, SOONEST_SECONDS))

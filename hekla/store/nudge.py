@@ -2,7 +2,7 @@
 
 Only a shortcut: who misses it finds the change by polling. ``NOTIFY`` is never sent in the
 transaction that makes a change, since it serialises commits; one thread a process sends it
-afterwards, at most once in 5 ms.
+afterwards, at most once in 10 ms.
 
 A process that hears its own voice may poll seldom, see :attr:`Nudge.patience`; one that does
 not, because a pooling proxy is in between or the listening connection broke, polls often.
@@ -24,7 +24,7 @@ from hekla.store.database import CONNECT
 log = logging.getLogger(__name__)
 
 CHANNEL: Final = "hekla_change"
-LEAST_GAP_SECONDS: Final = 0.005
+LEAST_GAP_SECONDS: Final = 0.01
 RECONNECT_SECONDS: Final = 1.0
 BEAT: Final = "beat"
 """What is sent now and then, to be heard by the sender; it is no hint."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 from uuid import UUID, uuid4
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 from sqlalchemy.exc import IntegrityError
 
@@ -15,6 +15,7 @@ from hekla.domain import names
 from hekla.domain.errors import AlreadyExistsError, NotFoundError, PreconditionError
 from hekla.domain.phases import QueueState
 from hekla.store import feed, jobs, pod_groups
+from hekla.store.batch import Question
 from hekla.store.database import Session, is_duplicate
 from hekla.store.objects import any_of, last_state, metadata, readable, to_json
 from hekla.store.schema import QueueRow
@@ -101,17 +102,25 @@ def children(session: Session, name: str) -> Sequence[str]:
     ).all()
 
 
-def below(session: Session, name: str) -> Sequence[Queue]:
-    """The queues directly below ``name``, by name."""
-    statement = select(QueueRow).where(QueueRow.parent == name).order_by(QueueRow.name)
-    return [_to_queue(row) for row in session.scalars(statement)]
-
-
 def annotated(session: Session, key: str) -> Mapping[str, str]:
     """Values of an annotation, by the names of the queues that have it."""
     value = QueueRow.annotations[key].astext
     rows = session.execute(select(QueueRow.name, value).where(value.is_not(None)))
     return {row.name: row[1] for row in rows}
+
+
+_NAMED = text("select * from queue where name = :name")
+_BELOW = text("select * from queue where parent = :name order by name")
+
+
+def named(name: str) -> Question[Queue | None]:
+    """The queue of that name if there is one, to be asked together with other things."""
+    return Question(_NAMED, {"name": name}, lambda rows: _to_queue(rows[0]) if rows else None)
+
+
+def below(name: str) -> Question[Sequence[Queue]]:
+    """The queues directly below ``name``, by name, to be asked together with other things."""
+    return Question(_BELOW, {"name": name}, lambda rows: [_to_queue(row) for row in rows])
 
 
 def page(

@@ -61,7 +61,7 @@ SERVICES = (
     pod_group_service_pb2.DESCRIPTOR.services_by_name["PodGroupService"].full_name,
 )
 FEED_LAG_LIMIT_SECONDS = 5.0
-FEED_GAP = timedelta(milliseconds=10)
+FEED_GAP = timedelta(milliseconds=20)
 """Changes that come closer together are read at once."""
 
 

@@ -34,7 +34,6 @@ class AdmissionServicer(admission_service_pb2_grpc.AdmissionServiceServicer):
             raise InvalidError(
                 f"a call may hold {convert.LARGEST_BATCH} requests, has {len(request.requests)}"
             )
-        with self._database.snapshot() as session:
-            world = StoredWorld(session)
-            responses = [convert.review(each, world, self._limits) for each in request.requests]
+        world = StoredWorld(self._database)
+        responses = [convert.review(each, world, self._limits) for each in request.requests]
         return admission_service_pb2.ReviewResponse(responses=responses)
