@@ -168,6 +168,17 @@ def test_the_standby_is_ready_too(running: Running) -> None:
     running.standby.wait_for("readiness", within=30)
 
 
+def test_a_service_is_the_first_process_of_its_container_and_may_do_nothing_more(
+    running: Running,
+) -> None:
+    if not running.standby.boxed:
+        pytest.skip("there is no bubblewrap, or it does not work here")
+    for started in running.services.values():
+        assert started.status("NSpid")[-1] == "1"
+        assert started.status("CapEff") == ["0" * 16]
+        assert started.status("NoNewPrivs") == ["1"]
+
+
 def test_rights_are_what_is_asked_for_on_every_way_of_a_job(running: Running) -> None:
     jobs = running.client.jobs
 

@@ -39,6 +39,12 @@ class Started:
         """Send its first process a signal, as a kubelet does."""
         os.kill(self._first() if self.boxed else self.process.pid, number)
 
+    def status(self, name: str) -> list[str]:
+        """A line of its first process' ``/proc/PID/status``."""
+        lines = Path(f"/proc/{self._first()}/status").read_text().splitlines()
+        [found] = [line for line in lines if line.startswith(f"{name}:")]
+        return found.split()[1:]
+
     def _first(self) -> int:
         pid = self.process.pid
         [child] = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
