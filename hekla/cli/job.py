@@ -16,6 +16,7 @@ from hekla.cli.wait import wait
 from hekla.cli.watch import watch
 from hekla.client import Client
 from hekla.client.jobs import BY_USER
+from hekla.domain.attempt import Outcome
 from hekla.domain.errors import NotFoundError
 from hekla.domain.phases import JobAction, JobPhase
 
@@ -57,11 +58,13 @@ job.add_command(run)
 @click.option(
     "-S", "--scheduler", default="", metavar="NAME", help="Only those that this one places."
 )
+@options.times
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="No more than so many.")
 @options.output
 @options.with_client
 def list_jobs(
     client: Client,
+    /,
     *,
     namespace: str,
     everywhere: bool,
@@ -71,6 +74,7 @@ def list_jobs(
     scheduler: str,
     limit: int | None,
     form: Format,
+    **times: datetime | None,
 ) -> None:
     """List jobs."""
     within = "" if everywhere else namespace
@@ -80,6 +84,7 @@ def list_jobs(
         phases=phases,
         label_selector=selector,
         limit=None if scheduler else limit,
+        **times,
     ).items
     now = datetime.now(UTC)
     placed = [it for it in found if scheduler in ("", it.spec.scheduler_name)][:limit]
@@ -104,30 +109,65 @@ job.add_command(watch)
 job.add_command(job_logs)
 
 
-@job.command("attempts", epilog=options.examples("hekla job attempts job-1"))
+@job.command(
+    "attempts",
+    epilog=options.examples(
+        "hekla job attempts job-1", "hekla job attempts train --task worker --outcome Failed"
+    ),
+)
 @options.job_name
+@click.option("--task", default="", metavar="TASK", help="Only those of this task.")
+@click.option(
+    "--outcome",
+    "outcomes",
+    multiple=True,
+    type=click.Choice(Outcome, case_sensitive=False),
+    metavar="OUTCOME",
+    help="Only those that ended so, such as Failed. May be repeated.",
+)
 @options.namespace
 @options.output
 @options.with_client
-def attempts(client: Client, *, name: str, namespace: str, form: Format) -> None:
+def attempts(
+    client: Client,
+    *,
+    name: str,
+    task: str,
+    outcomes: Sequence[Outcome],
+    namespace: str,
+    form: Format,
+) -> None:
     """Show every life of every pod of a job.
 
     Those of a deleted job are remembered as well.
     """
     now = datetime.now(UTC)
-    shown = [kinds.attempt(one, now) for one in client.jobs.attempts(namespace, name)]
+    found = client.jobs.attempts(namespace, name, task=task, outcomes=outcomes)
+    shown = [kinds.attempt(one, now) for one in found]
     output.listing(kinds.ATTEMPTS, shown, form, namespace=namespace, everywhere=False)
 
 
-@job.command("events", epilog=options.examples("hekla job events job-1"))
+@job.command(
+    "events",
+    epilog=options.examples("hekla job events job-1", "hekla job events job-1 --type Warning"),
+)
 @options.job_name
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(["Normal", "Warning"], case_sensitive=False),
+    help="Only these.",
+)
 @options.namespace
 @options.output
 @options.with_client
-def events(client: Client, *, name: str, namespace: str, form: Format) -> None:
+def events(
+    client: Client, *, name: str, kind: str | None, namespace: str, form: Format
+) -> None:
     """Show what happened to a job, oldest first."""
     now = datetime.now(UTC)
-    shown = [kinds.event(one, now) for one in client.jobs.events(namespace, name)]
+    found = client.jobs.events(namespace, name, type=kind or "")
+    shown = [kinds.event(one, now) for one in found]
     output.listing(kinds.EVENTS, shown, form, namespace=namespace, everywhere=False)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
@@ -13,7 +13,7 @@ from hekla.cli import complete
 from hekla.cli.output import Format
 from hekla.client import Client
 from hekla.client.endpoints import home
-from hekla.domain import duration
+from hekla.domain import duration, timestamps
 from hekla.domain.errors import InvalidError
 from hekla.domain.phases import JobPhase
 from hekla.local.endpoints import Home
@@ -48,6 +48,31 @@ class Span(click.ParamType[timedelta]):
         if found < timedelta():
             self.fail(f"must not be negative, is {value}", param, ctx)
         return found
+
+
+class Instant(click.ParamType[datetime]):
+    """A time such as ``2026-01-02T03:04:05Z``, or how long ago: ``2h``."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        """The instant that the user means."""
+        if isinstance(value, datetime):
+            return value
+        try:
+            return timestamps.from_text(str(value))
+        except InvalidError:
+            pass
+        try:
+            return datetime.now(UTC) - duration.parse(str(value))
+        except (InvalidError, OverflowError):
+            self.fail(
+                f"must be a time, 2026-01-02T03:04:05Z, or how long ago, 2h; is {value!r}",
+                param,
+                ctx,
+            )
 
 
 def examples(*commands: str) -> str:
@@ -194,6 +219,19 @@ def phases(command: Command) -> Command:
         metavar="PHASE",
         help="Only those in this phase, such as Running. May be repeated.",
     )(command)
+
+
+def times(command: Command) -> Command:
+    """``--created-after`` and the like."""
+    told = {
+        "--created-after": "Only those made since then: a time, or how long ago it was, as 2h.",
+        "--created-before": "Only those made before.",
+        "--finished-after": "Only those that ended since then.",
+        "--finished-before": "Only those that ended before.",
+    }
+    for flag, about in reversed(told.items()):
+        command = click.option(flag, type=Instant(), metavar="TIME", help=about)(command)
+    return command
 
 
 def everywhere(command: Command) -> Command:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import click
@@ -10,6 +11,7 @@ from hekla.cli import complete, kinds, options, output
 from hekla.cli.output import Format
 from hekla.client import Client
 from hekla.domain.errors import PreconditionError
+from hekla.domain.phases import PodGroupPhase, PodPhase
 
 
 @click.group(epilog=options.examples("hekla pod list", "hekla pod list --job job-1 -o json"))
@@ -22,12 +24,29 @@ def pod() -> None:
     "-j", "--job", default="", help="Only those of this job.", shell_complete=complete.jobs
 )
 @options.in_queue
+@click.option("--task", default="", metavar="TASK", help="Only those of this task.")
+@click.option(
+    "--phase",
+    "phases",
+    multiple=True,
+    type=click.Choice(PodPhase, case_sensitive=False),
+    metavar="PHASE",
+    help="Only those in this phase, such as Running. May be repeated.",
+)
 @options.namespace
 @options.everywhere
 @options.output
 @options.with_client
 def list_pods(
-    client: Client, *, job: str, queue: str, namespace: str, everywhere: bool, form: Format
+    client: Client,
+    *,
+    job: str,
+    queue: str,
+    task: str,
+    phases: Sequence[PodPhase],
+    namespace: str,
+    everywhere: bool,
+    form: Format,
 ) -> None:
     """List the pods that jobs have now."""
     within = "" if everywhere else namespace
@@ -36,7 +55,7 @@ def list_pods(
         actual = client.jobs.get(namespace, job).spec.queue
         if actual != queue:
             raise PreconditionError(f"job {namespace}/{job} is in queue {actual}, not {queue}")
-    pods = client.jobs.pods(within, job)
+    pods = client.jobs.pods(within, job, task=task, phases=phases)
     if queue:
         jobs = client.jobs.list(within, queue=queue).items
         theirs = {(one.metadata.namespace, one.metadata.name) for one in jobs}
@@ -61,15 +80,32 @@ def podgroup() -> None:
 @options.namespace
 @options.everywhere
 @options.selector
+@click.option(
+    "--phase",
+    "phases",
+    multiple=True,
+    type=click.Choice(PodGroupPhase, case_sensitive=False),
+    metavar="PHASE",
+    help="Only those in this phase, such as Inqueue. May be repeated.",
+)
 @options.output
 @options.with_client
 def list_pod_groups(
-    client: Client, *, queue: str, namespace: str, everywhere: bool, selector: str, form: Format
+    client: Client,
+    *,
+    queue: str,
+    namespace: str,
+    everywhere: bool,
+    selector: str,
+    phases: Sequence[PodGroupPhase],
+    form: Format,
 ) -> None:
     """List pod groups."""
     within = "" if everywhere else namespace
     now = datetime.now(UTC)
-    found = client.pod_groups.list(within, queue=queue, label_selector=selector).items
+    found = client.pod_groups.list(
+        within, queue=queue, label_selector=selector, phases=phases
+    ).items
     shown = [kinds.pod_group(one, now) for one in found]
     output.listing(kinds.POD_GROUPS, shown, form, namespace=within, everywhere=everywhere)
 

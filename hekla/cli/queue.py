@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 from hekla.api.bounds import violations
 from hekla.api.decode import decode
 from hekla.api.queue import Queue
-from hekla.cli import kinds, options, output
+from hekla.cli import complete, kinds, options, output
 from hekla.cli.output import Format
 from hekla.client import Client
 from hekla.domain.errors import InvalidError
@@ -60,12 +61,29 @@ def create(
 
 @queue.command("list", epilog=options.examples("hekla queue list", "hekla queue list -o name"))
 @options.selector
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(QueueState, case_sensitive=False),
+    metavar="STATE",
+    help="Only those in this state, such as Open. May be repeated.",
+)
+@click.option(
+    "--parent",
+    default="",
+    metavar="QUEUE",
+    help="Only the children of this queue.",
+    shell_complete=complete.queues,
+)
 @options.output
 @options.with_client
-def list_queues(client: Client, *, selector: str, form: Format) -> None:
+def list_queues(
+    client: Client, *, selector: str, states: Sequence[QueueState], parent: str, form: Format
+) -> None:
     """List queues."""
     now = datetime.now(UTC)
-    found = client.queues.list(label_selector=selector).items
+    found = client.queues.list(label_selector=selector, states=states, parent=parent).items
     shown = [kinds.queue(one, now) for one in found]
     output.listing(kinds.QUEUES, shown, form, namespace="", everywhere=False)
 

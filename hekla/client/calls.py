@@ -7,12 +7,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
 from hekla.client.records import Change, ChangeType
+from hekla.domain import timestamps
 from hekla.domain.errors import UnavailableError
 from hekla.rpc.channel import FIRST_PAUSE, LONGEST_PAUSE, patiently
 from hekla.rpc.errors import translated
@@ -177,6 +178,11 @@ def pages(
         following, token, _ = fetch(token, size)
         found += following
     return found[:limit], cursor
+
+
+def instant(when: datetime | None) -> str:
+    """A bound of a list as it is sent; empty for none."""
+    return "" if when is None else timestamps.to_micro_text(when)
 
 
 def request_id() -> str:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from hekla.api.convert import to_message, to_model
 from hekla.api.job import Job
 from hekla.client import waiting
-from hekla.client.calls import Caller, pages, request_id
+from hekla.client.calls import Caller, instant, pages, request_id
 from hekla.client.follow import Sighting, follow
 from hekla.client.live import live
 from hekla.client.records import Admitted, Attempt, Change, JobEvent, Listing, PodView
 from hekla.client.waiting import DELETED, Verdict
-from hekla.domain import selector
 from hekla.domain.errors import (
     NotFoundError,
     PreconditionError,
     TimedOutError,
     UnavailableError,
 )
-from hekla.domain.phases import JobAction, JobPhase
+from hekla.domain.phases import JobAction, JobPhase, PodPhase
 from hekla.v1 import job_pb2, job_service_pb2 as pb
 from hekla.v1.job_service_pb2_grpc import JobServiceStub
 
@@ -77,11 +76,19 @@ class Jobs:
         namespace: str = "",
         *,
         queue: str = "",
-        phases: Iterable[JobPhase] = (),
+        phases: Iterable[JobPhase | str] = (),
         label_selector: str = "",
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        finished_after: datetime | None = None,
+        finished_before: datetime | None = None,
         limit: int | None = None,
     ) -> Listing[Job]:
-        """Jobs; without a namespace those of all. No more than ``limit``, if it is given."""
+        """Jobs; without a namespace those of all. No more than ``limit``, if it is given.
+
+        Times are from ``…_after`` on and before ``…_before``; with either of ``finished_…``
+        jobs that have not ended are left out.
+        """
         wanted = [str(phase) for phase in phases]
 
         def fetch(token: str, size: int) -> tuple[Sequence[Job], str, str]:
@@ -92,6 +99,10 @@ class Jobs:
                 label_selector=label_selector,
                 page_size=size,
                 page_token=token,
+                created_after=instant(created_after),
+                created_before=instant(created_before),
+                finished_after=instant(finished_after),
+                finished_before=instant(finished_before),
             )
             answer = self._caller.unary(self._stub.ListJobs, request)
             jobs = [to_model(job, Job) for job in answer.jobs]
@@ -110,17 +121,27 @@ class Jobs:
         name: str = "",
         *,
         cursor: str = "",
+        queue: str = "",
+        label_selector: str = "",
         timeout: timedelta | None = None,
         on_outage: Callable[[UnavailableError], None] | None = None,
     ) -> Iterator[Change[Job]]:
         """Changes after ``cursor``; without one begin with all that exist.
+
+        A job that does not match any more comes as DELETED.
 
         Raises:
             CursorExpiredError: list again, and watch from there.
         """
 
         def opened(cursor: str, left: float | None) -> Iterator[pb.WatchJobsResponse]:
-            request = pb.WatchJobsRequest(namespace=namespace, name=name, cursor=cursor)
+            request = pb.WatchJobsRequest(
+                namespace=namespace,
+                name=name,
+                cursor=cursor,
+                queue=queue,
+                label_selector=label_selector,
+            )
             return self._caller.stream(self._stub.WatchJobs, request, left)
 
         def item(message: pb.WatchJobsResponse) -> Job | None:
@@ -144,10 +165,6 @@ class Jobs:
 
         ``on_outage`` as for ``watch``; the first list is tried for as long as any call.
         """
-        selected = selector.parse(label_selector)
-
-        def wanted(job: Job) -> bool:
-            return queue in ("", job.spec.queue) and selected.matches(job.metadata.labels or {})
 
         def listed() -> Listing[Job]:
             found = self.list(namespace, queue=queue, label_selector=label_selector)
@@ -155,9 +172,17 @@ class Jobs:
             return Listing(items, found.cursor)
 
         def watched(cursor: str, left: timedelta | None) -> Iterator[Change[Job]]:
-            return self.watch(namespace, name, cursor=cursor, timeout=left, on_outage=on_outage)
+            return self.watch(
+                namespace,
+                name,
+                cursor=cursor,
+                queue=queue,
+                label_selector=label_selector,
+                timeout=left,
+                on_outage=on_outage,
+            )
 
-        return live(listed, watched, wanted, timeout=timeout)
+        return live(listed, watched, timeout=timeout)
 
     def follow(
         self,
@@ -275,23 +300,57 @@ class Jobs:
         """Have a job end for good, as one that is done: CompleteJob."""
         return self.command(namespace, name, JobAction.COMPLETE_JOB, reason=BY_USER)
 
-    def attempts(self, namespace: str, name: str, *, uid: str = "") -> Sequence[Attempt]:
+    def attempts(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        task: str = "",
+        outcomes: Iterable[str] = (),
+    ) -> Sequence[Attempt]:
         """Every life of every pod of a job; without a uid of the newest job of that name."""
+        wanted = [str(outcome) for outcome in outcomes]
 
         def fetch(token: str, size: int) -> tuple[Sequence[Attempt], str, str]:
             request = pb.ListAttemptsRequest(
-                namespace=namespace, name=name, uid=uid, page_size=size, page_token=token
+                namespace=namespace,
+                name=name,
+                uid=uid,
+                page_size=size,
+                page_token=token,
+                task=task,
+                outcomes=wanted,
             )
             answer = self._caller.unary(self._stub.ListAttempts, request)
             return [Attempt.of(one) for one in answer.attempts], answer.next_page_token, ""
 
         return pages(fetch)[0]
 
-    def pods(self, namespace: str = "", job: str = "") -> Sequence[PodView]:
+    def pods(
+        self,
+        namespace: str = "",
+        job: str = "",
+        *,
+        task: str = "",
+        phases: Iterable[PodPhase | str] = (),
+    ) -> Sequence[PodView]:
         """The pods that jobs have now."""
-        request = pb.ListPodsRequest(namespace=namespace, job=job)
-        answer = self._caller.unary(self._stub.ListPods, request)
-        return [PodView.of(pod) for pod in answer.pods]
+        wanted = [str(phase) for phase in phases]
+
+        def fetch(token: str, size: int) -> tuple[Sequence[PodView], str, str]:
+            request = pb.ListPodsRequest(
+                namespace=namespace,
+                job=job,
+                task=task,
+                phases=wanted,
+                page_size=size,
+                page_token=token,
+            )
+            answer = self._caller.unary(self._stub.ListPods, request)
+            return [PodView.of(pod) for pod in answer.pods], answer.next_page_token, ""
+
+        return pages(fetch)[0]
 
     def logs(
         self,
@@ -313,8 +372,15 @@ class Jobs:
         for answer in self._caller.stream(self._stub.GetLogs, request, None):
             yield answer.data
 
-    def events(self, namespace: str, name: str, *, uid: str = "") -> Sequence[JobEvent]:
-        """What happened to a job, oldest first."""
-        request = pb.ListJobEventsRequest(namespace=namespace, name=name, uid=uid)
+    def events(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        type: str = "",  # noqa: A002
+    ) -> Sequence[JobEvent]:
+        """What happened to a job, oldest first; only events of a ``type`` if it is given."""
+        request = pb.ListJobEventsRequest(namespace=namespace, name=name, uid=uid, type=type)
         answer = self._caller.unary(self._stub.ListJobEvents, request)
         return [JobEvent.of(event) for event in answer.events]

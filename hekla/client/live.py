@@ -19,15 +19,13 @@ T = TypeVar("T", Job, PodGroup, Queue)
 def live(
     listed: Callable[[], Listing[T]],
     watched: Callable[[str, timedelta | None], Iterator[Change[T]]],
-    wanted: Callable[[T], bool],
     *,
     timeout: timedelta | None,
 ) -> Iterator[Change[T]]:
     """Each object as ADDED, then what becomes of it; ends when ``timeout`` is over.
 
     A cursor that grew too old is replaced by a new list, and what is missing from it is
-    DELETED as it was last seen. An object that ceases to be ``wanted`` (its labels changed)
-    is DELETED too.
+    DELETED as it was last seen.
     """
     end = None if timeout is None else time.monotonic() + timeout.total_seconds()
     known: dict[str, T] = {}
@@ -45,8 +43,7 @@ def live(
                 thing = change.object
                 if thing is None:
                     continue
-                gone = change.type is ChangeType.DELETED or not wanted(thing)
-                if not gone:
+                if change.type is not ChangeType.DELETED:
                     yield from _seen(known, change.cursor, thing)
                 elif known.pop(thing.metadata.uid, None) is not None:
                     yield Change(change.cursor, ChangeType.DELETED, thing)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
 from hekla.api.convert import to_message, to_model
 from hekla.api.pod_group import PodGroup
 from hekla.client.calls import Caller, pages, request_id
 from hekla.client.records import Change, Listing
+from hekla.domain.phases import PodGroupPhase
 from hekla.v1 import pod_group_pb2, pod_group_service_pb2 as pb
 from hekla.v1.pod_group_service_pb2_grpc import PodGroupServiceStub
 
@@ -40,9 +41,11 @@ class PodGroups:
         *,
         queue: str = "",
         label_selector: str = "",
+        phases: Iterable[PodGroupPhase | str] = (),
         limit: int | None = None,
     ) -> Listing[PodGroup]:
         """Pod groups; without a namespace those of all."""
+        wanted = [str(phase) for phase in phases]
 
         def fetch(token: str, size: int) -> tuple[Sequence[PodGroup], str, str]:
             request = pb.ListPodGroupsRequest(
@@ -51,6 +54,7 @@ class PodGroups:
                 label_selector=label_selector,
                 page_size=size,
                 page_token=token,
+                phases=wanted,
             )
             answer = self._caller.unary(self._stub.ListPodGroups, request)
             groups = [to_model(group, PodGroup) for group in answer.pod_groups]
@@ -59,12 +63,20 @@ class PodGroups:
         return Listing(*pages(fetch, limit))
 
     def watch(
-        self, namespace: str = "", *, cursor: str = "", timeout: timedelta | None = None
+        self,
+        namespace: str = "",
+        *,
+        cursor: str = "",
+        queue: str = "",
+        label_selector: str = "",
+        timeout: timedelta | None = None,
     ) -> Iterator[Change[PodGroup]]:
         """Changes after ``cursor``; without one begin with all that exist."""
 
         def opened(cursor: str, left: float | None) -> Iterator[pb.WatchPodGroupsResponse]:
-            request = pb.WatchPodGroupsRequest(namespace=namespace, cursor=cursor)
+            request = pb.WatchPodGroupsRequest(
+                namespace=namespace, cursor=cursor, queue=queue, label_selector=label_selector
+            )
             return self._caller.stream(self._stub.WatchPodGroups, request, left)
 
         def item(message: pb.WatchPodGroupsResponse) -> PodGroup | None:

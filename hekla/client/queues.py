@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
 from hekla.api.convert import to_message, to_model
 from hekla.api.queue import Queue
 from hekla.client.calls import Caller, pages, request_id
 from hekla.client.records import Admitted, Change, Listing
+from hekla.domain.phases import QueueState
 from hekla.v1 import queue_pb2, queue_service_pb2 as pb
 from hekla.v1.queue_service_pb2_grpc import QueueServiceStub
 
@@ -37,12 +38,24 @@ class Queues:
         request = pb.GetQueueRequest(name=name)
         return to_model(self._caller.unary(self._stub.GetQueue, request).queue, Queue)
 
-    def list(self, *, label_selector: str = "", limit: int | None = None) -> Listing[Queue]:
-        """All queues."""
+    def list(
+        self,
+        *,
+        label_selector: str = "",
+        states: Iterable[QueueState | str] = (),
+        parent: str = "",
+        limit: int | None = None,
+    ) -> Listing[Queue]:
+        """Queues; with a ``parent`` its children only."""
+        wanted = [str(state) for state in states]
 
         def fetch(token: str, size: int) -> tuple[Sequence[Queue], str, str]:
             request = pb.ListQueuesRequest(
-                page_size=size, page_token=token, label_selector=label_selector
+                page_size=size,
+                page_token=token,
+                label_selector=label_selector,
+                states=wanted,
+                parent=parent,
             )
             answer = self._caller.unary(self._stub.ListQueues, request)
             queues = [to_model(queue, Queue) for queue in answer.queues]
@@ -51,12 +64,19 @@ class Queues:
         return Listing(*pages(fetch, limit))
 
     def watch(
-        self, name: str = "", *, cursor: str = "", timeout: timedelta | None = None
+        self,
+        name: str = "",
+        *,
+        cursor: str = "",
+        label_selector: str = "",
+        timeout: timedelta | None = None,
     ) -> Iterator[Change[Queue]]:
         """Changes after ``cursor``; without one begin with all that exist."""
 
         def opened(cursor: str, left: float | None) -> Iterator[pb.WatchQueuesResponse]:
-            request = pb.WatchQueuesRequest(name=name, cursor=cursor)
+            request = pb.WatchQueuesRequest(
+                name=name, cursor=cursor, label_selector=label_selector
+            )
             return self._caller.stream(self._stub.WatchQueues, request, left)
 
         def item(message: pb.WatchQueuesResponse) -> Queue | None:
