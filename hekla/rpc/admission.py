@@ -9,10 +9,12 @@ from typing import Any, Final, Generic, TypeVar
 from google.protobuf.message import Message
 
 from hekla.api.convert import to_message, to_model
+from hekla.api.cron_job import CronJob
 from hekla.api.fields import Model
 from hekla.api.job import Job
 from hekla.api.job_flow import JobFlow
 from hekla.api.job_template import JobTemplate
+from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue
 from hekla.domain.errors import InvalidError, PreconditionError, Violation
 from hekla.rpc.channel import connect, patiently
@@ -20,9 +22,11 @@ from hekla.rpc.errors import translated
 from hekla.v1 import (
     admission_service_pb2 as messages,
     admission_service_pb2_grpc as stubs,
+    cron_job_pb2,
     job_flow_pb2,
     job_pb2,
     job_template_pb2,
+    pod_group_pb2,
     queue_pb2,
 )
 
@@ -40,6 +44,8 @@ _KINDS: Final[Mapping[type[Model], tuple[str, type[Message]]]] = {
     Queue: ("queue", queue_pb2.Queue),
     JobFlow: ("job_flow", job_flow_pb2.JobFlow),
     JobTemplate: ("job_template", job_template_pb2.JobTemplate),
+    CronJob: ("cron_job", cron_job_pb2.CronJob),
+    PodGroup: ("pod_group", pod_group_pb2.PodGroup),
 }
 """The field of a request that an object is in, and its message there."""
 
@@ -88,6 +94,18 @@ class Admission:
     ) -> Admitted[JobTemplate]:
         """Have a template reviewed."""
         return self._reviewed(operation, template, old)
+
+    def cron_job(
+        self, operation: str, cron_job: CronJob, old: CronJob | None = None
+    ) -> Admitted[CronJob]:
+        """Have a cron job reviewed."""
+        return self._reviewed(operation, cron_job, old)
+
+    def pod_group(
+        self, operation: str, group: PodGroup, old: PodGroup | None = None
+    ) -> Admitted[PodGroup]:
+        """Have a pod group reviewed."""
+        return self._reviewed(operation, group, old)
 
     def _reviewed(self, operation: str, new: Kind, old: Kind | None) -> Admitted[Kind]:
         field, message = _KINDS[type(new)]

@@ -29,7 +29,20 @@ def asking(**resources: Any) -> dict[str, Any]:
     return of(containers=[container(resources=resources)])
 
 
+def asking_all(pod: Any, of_container: Any) -> dict[str, Any]:
+    return of(resources=pod, containers=[container(resources=of_container)])
+
+
+def with_port(**port: Any) -> dict[str, Any]:
+    return of(hostNetwork=True, containers=[container(ports=[{"containerPort": 80} | port])])
+
+
+def probed(probe: Any) -> dict[str, Any]:
+    return of(containers=[container(livenessProbe=probe)])
+
+
 C = "t.spec.containers[0]"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +66,10 @@ C = "t.spec.containers[0]"
         ),
         pytest.param(asking(requests={"cpu": 0.5}), id="a fraction of a core"),
         pytest.param(asking(limits={"nvidia.com/gpu": 1}), id="a device"),
-        pytest.param(of(hostNetwork=True, dnsPolicy="None"), id="host network"),
+        pytest.param(
+            of(hostNetwork=True, dnsPolicy="None", dnsConfig={"nameservers": ["10.0.0.1"]}),
+            id="host network",
+        ),
         pytest.param(
             of(initContainers=[container(name="i", restartPolicy="Always")]), id="a sidecar"
         ),
@@ -223,6 +239,109 @@ def test_a_template_that_works_is_accepted(template: dict[str, Any]) -> None:
             of(tolerations=[{"key": "a", "effect": "x"}]),
             "t.spec.tolerations[0].effect",
             "one of",
+        ),
+        (asking(requests={"gpu": 1}), f"{C}.resources.requests.gpu", "no resource of a"),
+        (asking(requests={"x.io/a": 1}), f"{C}.resources.requests[x.io/a]", "needs a limit"),
+        (
+            asking(requests={"x.io/a": 1}, limits={"x.io/a": 2}),
+            f"{C}.resources.requests[x.io/a]",
+            "must be the limit, 2",
+        ),
+        (asking(limits={"hugepages-2Mi": "4Mi"}), f"{C}.resources", "cpu or memory beside"),
+        (
+            asking(limits={"hugepages-2Mi": "3Mi", "cpu": 1}),
+            f"{C}.resources.limits.hugepages-2Mi",
+            "multiple of the page's size",
+        ),
+        (
+            asking_all({"requests": {"cpu": 1}}, {"requests": {"cpu": 2}}),
+            "t.spec.resources.requests.cpu",
+            "must be >= what the containers ask for, 2; is 1",
+        ),
+        (
+            asking_all({"requests": {"cpu": 6}, "limits": {"cpu": 4}}, {}),
+            "t.spec.resources.requests.cpu",
+            "must be <= limits.cpu",
+        ),
+        (
+            asking_all({"limits": {"cpu": 1}}, {"limits": {"cpu": 2}}),
+            "t.spec.resources.limits.cpu",
+            "must be >= the limit of a container, 2",
+        ),
+        (asking_all({"limits": {"x.io/a": 1}}, {}), "t.spec.resources.limits[x.io/a]", "no"),
+        (with_port(hostPort=81), f"{C}.ports[0].hostPort", "must be the containerPort"),
+        (
+            of(containers=[container(ports=[{"containerPort": 1, "hostPort": 2}] * 2)]),
+            f"{C}.ports[1].hostPort",
+            f"is taken by {C}.ports[0]: 2",
+        ),
+        (of(dnsPolicy="None"), "t.spec.dnsConfig.nameservers", "at least one"),
+        (of(dnsConfig={"nameservers": ["x"]}), "t.spec.dnsConfig.nameservers[0]", "an IP"),
+        (probed({}), f"{C}.livenessProbe", "must have one of exec, httpGet, tcpSocket, grpc"),
+        (
+            probed({"exec": {"command": ["a"]}, "successThreshold": 2}),
+            f"{C}.livenessProbe.successThreshold",
+            "must be 1",
+        ),
+        (probed({"httpGet": {}}), f"{C}.livenessProbe.httpGet.port", "is required"),
+        (probed({"exec": {}}), f"{C}.livenessProbe.exec.command", "is required"),
+        (
+            of(initContainers=[container(name="i", readinessProbe={"exec": {}})]),
+            "t.spec.initContainers[0].readinessProbe",
+            "may not be set for an init container",
+        ),
+        (
+            of(volumes=[{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]),
+            "t.spec.volumes[0]",
+            "must have one source, has emptyDir, hostPath",
+        ),
+        (
+            of(volumes=[{"name": "v", "configMap": {}}]),
+            "t.spec.volumes[0].configMap.name",
+            "is required",
+        ),
+        (
+            of(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "A"}}]),
+            "t.spec.volumes[0].persistentVolumeClaim.claimName",
+            "must consist",
+        ),
+        (
+            of(
+                volumes=[{"name": "v"}],
+                containers=[container(volumeMounts=[{"name": "v", "mountPath": "/v"}] * 2)],
+            ),
+            f"{C}.volumeMounts[1].mountPath",
+            "another mount",
+        ),
+        (
+            of(containers=[container(env=[{"name": "A", "valueFrom": {}}])]),
+            f"{C}.env[0].valueFrom",
+            "must have one of fieldRef",
+        ),
+        (
+            of(containers=[container(envFrom=[{}])]),
+            f"{C}.envFrom[0]",
+            "must have one of configMapRef, secretRef",
+        ),
+        (
+            of(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}),
+            f"t.spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms",
+            "at least one term",
+        ),
+        (
+            of(affinity={"podAffinity": {REQUIRED: [{}]}}),
+            f"t.spec.affinity.podAffinity.{REQUIRED}[0].topologyKey",
+            "is required",
+        ),
+        (
+            of(tolerations=[{"key": "a", "tolerationSeconds": 1}]),
+            "t.spec.tolerations[0].effect",
+            "must be NoExecute",
+        ),
+        (
+            of(topologySpreadConstraints=[{"topologyKey": "z"}]),
+            "t.spec.topologySpreadConstraints[0].maxSkew",
+            "is required",
         ),
     ],
 )

@@ -108,6 +108,19 @@ def _mount_paths(case: Case[Job]) -> Iterator[Violation]:
             yield Violation(paths.at("spec.volumes", index, "mountPath"), message)
 
 
+def _mounts_apart(case: Case[Job]) -> Iterator[Violation]:
+    """Paths of the job's volumes where a container has a volume of its own."""
+    wanted = {
+        volume.mount_path: paths.at("spec.volumes", index, "mountPath")
+        for index, volume in enumerate(case.object.spec.volumes or ())
+        if volume.mount_path
+    }
+    for place, task in placed_tasks(case.object) if wanted else ():
+        for path, mount in pods.mounts(task.template, f"{place}.template"):
+            if path in wanted:
+                yield Violation(mount, f"is the path of {wanted[path]} too: {shown(path)}")
+
+
 def _claims(case: Case[Job]) -> Iterator[Violation]:
     for index, volume in enumerate(case.object.spec.volumes or ()):
         place = paths.at("spec.volumes", index)
@@ -227,6 +240,16 @@ RULES: Final = (
         path="spec.volumes[].mountPath",
         says="No two volumes are mounted at one path.",
         example="volumes: [{mountPath: /a}, {mountPath: /a}]",
+    ),
+    Rule(
+        name="job.mounts-apart",
+        kinds=JOB,
+        operations=CREATION,
+        check=_mounts_apart,
+        path="spec.tasks[].template.spec.containers[].volumeMounts[].mountPath",
+        says="No container mounts a volume of its own where the job mounts one.",
+        example="volumes: [{mountPath: /a}], volumeMounts: [{name: v, mountPath: /a}]",
+        beyond=True,
     ),
     Rule(
         name="job.claims",

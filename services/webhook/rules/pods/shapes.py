@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hekla.api.fields import shown
-from hekla.domain import paths, quantity
+from hekla.domain import paths, quantity, syntax
 from hekla.domain.errors import InvalidError, Violation
 
 Check = Callable[[str], str | None]
@@ -129,3 +129,11 @@ class Part:
             self.wrong(f"must be a list, is {shown(value)}", key)
             return ()
         return value or ()
+
+
+def port_name_error(name: str) -> str | None:
+    """What keeps ``name`` from being the name of a port."""
+    fits = len(name) <= 15 and syntax.label_error(name) is None and "--" not in name
+    if fits and any(character.isalpha() for character in name):
+        return None
+    return "must be 15 or fewer lower case letters, digits and '-', with a letter among them"
