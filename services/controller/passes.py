@@ -74,6 +74,15 @@ def tell_owner(session: Session, claim: Claim, *, failures: int) -> None:
     events.add(session, uid, [Event(events.WARNING, "ControllerError", message)])
 
 
+def _rest(began: float) -> timedelta:
+    """For how long news of a job need not be looked at, which also gathers them.
+
+    By what a look costs; what acting took is no reason to wait: a job whose thousand pods
+    were made just now would hear late that they run.
+    """
+    return min(3 * timedelta(seconds=time.monotonic() - began), LONGEST_REST)
+
+
 class Passes:
     """Makes passes over jobs, for any number of workers."""
 
@@ -142,6 +151,7 @@ class Passes:
 
         The last slice has nothing to do, and gives the claim back in its transaction.
         """
+        began = time.monotonic()
         with self._database.transaction() as session:
             if before is not None:
                 work.hold(session, claim)
@@ -161,24 +171,31 @@ class Passes:
             else:
                 again = decided.again and not quiet
                 outcome = self._end(
-                    session, claim, decided, spent, due_at, failed=failed, again=again
+                    session,
+                    claim,
+                    decided,
+                    spent,
+                    due_at,
+                    failed=failed,
+                    again=again,
+                    rest=_rest(began),
                 )
+        rest = _rest(began)
         failpoint.hit("controller.commit-unknown")
         _count(stored, decided)
         failpoint.hit("controller.recorded")
         acted = self._actor.act(stored, acts) if acts else None
         failpoint.hit("controller.acted")
         if acted is not None and whole and quiet and not acted.done.failed:
-            outcome = self._conclude(claim, acted, due_at, started)
+            outcome = self._conclude(claim, acted, due_at, rest)
         return outcome, acted
 
     def _conclude(
-        self, claim: Claim, acted: Acted, due_at: datetime | None, started: float
+        self, claim: Claim, acted: Acted, due_at: datetime | None, rest: timedelta
     ) -> Outcome:
         """Write down what was done, and that there is nothing else to do."""
         with self._database.transaction() as session:
             note(session, acted)
-            rest = min(3 * timedelta(seconds=time.monotonic() - started), LONGEST_REST)
             work.release(session, claim, due_at=due_at, rest=rest)
         return Outcome.DONE
 
@@ -192,6 +209,7 @@ class Passes:
         *,
         failed: bool,
         again: bool,
+        rest: timedelta,
     ) -> Outcome | None:
         """Give the claim back, unless there is more to decide and time left for it."""
         if decided.retire:
@@ -205,7 +223,6 @@ class Passes:
             return None
         if late:  # others get a turn; there may be more to do
             work.wake(session, claim.kind, claim.uid)
-        rest = min(3 * spent, LONGEST_REST)
         work.release(session, claim, due_at=due_at, rest=rest)
         return Outcome.DONE
 
