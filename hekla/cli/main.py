@@ -29,6 +29,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "queue": "queue",
     "pod": "pod",
     "podgroup": "pod",
+    "lint": "lint",
     "completion": "completion",
     "version": "version",
 }

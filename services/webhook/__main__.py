@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 
 import grpc
@@ -12,6 +13,7 @@ from hekla.store import migrate
 from hekla.store.database import Database
 from hekla.v1 import admission_service_pb2_grpc
 from services.webhook.config import WebhookConfig
+from services.webhook.lint.command import main as lint
 from services.webhook.servicer import SERVICES, AdmissionServicer
 
 
@@ -44,4 +46,6 @@ def main(settings: WebhookConfig) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["lint"]:
+        lint(sys.argv[2:], prog_name="hekla lint")
     service.run("webhook", WebhookConfig, main)

@@ -1,0 +1,1 @@
+"""``python -m services.webhook lint``: the rules without a server, for manifests in files."""
