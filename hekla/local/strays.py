@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -21,7 +22,8 @@ POD_UID: Final = "HEKLA_POD_UID"
 _ROUNDS: Final = 100
 _PAUSE: Final = 0.005
 _PROC: Final = Path("/proc")
-_DELETED: Final = " (deleted)"
+_LOG: Final = re.compile(r"(cluster/)?pods/[^/]+/[^/]+/launch-\d+/log( \(deleted\))?")
+"""The log of a container, below the home of a stack or of a local cluster alone."""
 
 
 def kill_strays(home: Path) -> int:
@@ -118,8 +120,6 @@ def _writes_below(pid: int, home: str) -> bool:
             path = os.readlink(f"/proc/{pid}/fd/{number}")  # noqa: PTH115 - may be no path
         except OSError:
             continue
-        folder, _, name = path.removesuffix(_DELETED).rpartition("/")
-        launch = folder.rpartition("/")[2]
-        if name == "log" and launch.startswith("launch-") and folder.startswith(f"{home}/"):
+        if path.startswith(f"{home}/") and _LOG.fullmatch(path[len(home) + 1 :]):
             return True
     return False

@@ -75,8 +75,12 @@ def test_the_pods_of_a_job_have_the_volumes_of_its_template(stack: Stack) -> Non
         ("configmaps", {"metadata": {"name": "words"}, "data": {"word": "said"}}),
         ("persistentvolumeclaims", claim),
     ):
-        url = f"http://127.0.0.1:{port}/api/v1/namespaces/default/{plural}"
-        with urllib.request.urlopen(url, data=json.dumps(body).encode()) as answer:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/api/v1/namespaces/default/{plural}",
+            data=json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request) as answer:
             assert answer.status == 201
     command = "cat /words/word /shared/f; echo $(wc -l </kept/f) >/scratch/n; cat /scratch/n"
     job = json.loads(manifest("volumes", command, volumes=[{"mountPath": "/scratch"}]))

@@ -103,6 +103,17 @@ def test_containers_of_a_pod_share_a_folder_where_each_wants_it(cluster: LocalCl
     assert str(cluster.home) not in Path("/proc/self/mounts").read_text()
 
 
+def test_a_mount_may_hide_whatever_is_ours(cluster: LocalCluster) -> None:
+    top = f"/{cluster.home.parts[1]}"
+    script = f"echo $PWD >{top}/f; pwd; cat {top}/f; ls -A {top} | wc -l; getent hosts hides"
+    pod = shell("hides", script, mounts={"d": top}, volumes=[{"name": "d"}])
+
+    lines = done(cluster, pod).splitlines()
+
+    assert lines[:3] == ["/.hekla/pod/main/work"] * 2 + ["1"]
+    assert lines[3].split()[1] == "hides"
+
+
 def test_files_come_from_objects_with_the_names_and_modes_asked_for(
     cluster: LocalCluster,
 ) -> None:
@@ -208,6 +219,7 @@ def test_a_pod_waits_for_what_its_volumes_need(cluster: LocalCluster) -> None:
         ({"mountPath": "/proc/nowhere"}, "StartError", "/proc/nowhere"),
         ({"mountPath": "/dev/nowhere"}, "StartError", "/dev/nowhere"),
         ({"mountPath": "/etc/passwd"}, "StartError", "/etc/passwd"),
+        ({"mountPath": "/"}, "StartError", "nothing can be mounted at /"),
         ({"mountPath": "/x", "subPath": "link/x"}, "CreateContainerConfigError", "leads out"),
     ],
 )
