@@ -64,6 +64,11 @@ class ContainerRun:
         self.started = asyncio.Event()
         """Set once it runs, or once it is clear that it never will."""
 
+    @property
+    def begun(self) -> bool:
+        """Whether it has ever started, by this process or one before."""
+        return bool(self._folder.launches())
+
     def stop(self, deadline: float) -> None:
         """Ask it to end, and make it at ``deadline``; told again, if that is sooner."""
         self._deadline = deadline

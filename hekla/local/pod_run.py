@@ -111,8 +111,11 @@ class PodRun:
     async def _live(self) -> None:
         sidecars: list[tuple[ContainerRun, asyncio.Task[Any]]] = []
         try:
-            if await self._prepared() and await self._initialized(sidecars):
-                await asyncio.gather(*[main.keep() for main in self._mains])
+            prepared = await self._prepared()
+            ready = await self._initialized(sidecars) and prepared
+            # A pod that is to end may have containers from before a restart of ours.
+            mains = [main for main in self._mains if ready or main.begun]
+            await asyncio.gather(*[main.keep() for main in mains])
             await self._end(sidecars)
         finally:
             for _, task in sidecars:
@@ -139,7 +142,7 @@ class PodRun:
     ) -> bool:
         """Run the init containers one after the other; false if the pod ends with that."""
         for sidecar, init in self._inits:
-            if self._stopping.is_set():
+            if self._stopping.is_set() and not init.begun:
                 return False
             if sidecar:
                 sidecars.append((init, asyncio.create_task(init.keep())))
