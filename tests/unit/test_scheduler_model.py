@@ -10,10 +10,10 @@ from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
+import numpy as np
 from hypothesis import given, settings, strategies as st
 
 from hekla.domain.phases import PodPhase
-from services.scheduler.core.classes import PodClass
 from services.scheduler.core.cluster import Cluster
 from services.scheduler.core.load import Load
 from services.scheduler.core.objects import (
@@ -43,7 +43,6 @@ from tests.support.scheduling import (
 RULES = Rules()
 ANOTHER = load_policy(RULES).framework
 """The same, for a cluster that exists beside another: plugins keep what is on nodes."""
-ASKS_ALL = PodClass("", PodSpec.of({"cpu": 1, "memory": 1}), ())
 
 
 class Model:
@@ -335,7 +334,7 @@ def _unasked(cluster: Cluster, framework: Framework) -> object:
     [tracker] = framework.trackers
     assert isinstance(tracker, Unasked)
     load = Load(cluster.nodes, cluster.nodes.in_order)
-    return [tracker.of(ASKS_ALL, load, column).tolist() for column in UNASKED]
+    return [np.broadcast_to(tracker.of(load, it, 0), len(load.rows)).tolist() for it in UNASKED]
 
 
 def _counts(cluster: Cluster) -> object:

@@ -20,7 +20,6 @@ from services.scheduler.plugins.predicates import tolerated
 GPU: Final = "nvidia.com/gpu"
 UNASKED: Final = {CPU_COLUMN: 100, MEMORY_COLUMN: 200 << 20}
 """What a pod counts as taking, by column, where it does not ask: 100m and 200 MiB."""
-_ASKED: Final = {CPU_COLUMN: CPU, MEMORY_COLUMN: MEMORY}
 _BEST: Final = 100
 _HEAVIEST: Final = 1_000_000
 _DEFAULTS: Final = {
@@ -73,12 +72,13 @@ class Unasked:
 
     def concerns(self, klass: PodClass) -> bool:
         """Whether pods of the class leave something unasked."""
-        return any(unasked(klass, column) for column in UNASKED)
+        return any(unasked(klass).values())
 
     def apply(self, klass: PodClass, row: int, copies: int) -> None:
         """Pods came."""
+        by_column = unasked(klass)
         for column, amounts in self._amounts.items():
-            more = unasked(klass, column) * copies
+            more = by_column[column] * copies
             if more and row >= len(amounts):
                 self._amounts[column] = np.concatenate([amounts, np.zeros(row + 16, np.int64)])
             if more:
@@ -92,19 +92,21 @@ class Unasked:
         """No node has any pod."""
         self._amounts = {column: np.zeros(0, np.int64) for column in UNASKED}
 
-    def of(self, klass: PodClass, load: Load, column: int) -> Ints:
-        """What it comes to, in the cases that are weighed pods of ``klass`` added."""
+    def of(self, load: Load, column: int, a_pod: int) -> Ints | int:
+        """What it comes to, each pod that is added in a case counting as ``a_pod`` more."""
         known = self._amounts[column]
+        if not (a_pod or len(known)):
+            return 0
         amounts: Ints = np.zeros(len(load.rows), np.int64)
         within = load.rows < len(known)
         amounts[within] = known[load.rows[within]]
-        return load.with_more(amounts, unasked(klass, column))
+        return load.with_more(amounts, a_pod)
 
 
-def unasked(klass: PodClass, column: int) -> int:
-    """What a pod of the class counts as taking without having asked."""
-    asked = any(name == _ASKED[column] for name, _ in klass.spec.request)
-    return 0 if asked else UNASKED[column]
+def unasked(klass: PodClass) -> dict[int, int]:
+    """What a pod of the class counts as taking without having asked, by column."""
+    asked = dict(klass.columns)
+    return {column: 0 if column in asked else amount for column, amount in UNASKED.items()}
 
 
 class Requested:
@@ -129,12 +131,13 @@ class Requested:
         wanted = dict(klass.columns)
         rates: Ints = np.zeros(1, np.int64)
         kinds: Ints = np.zeros(1, np.int64)
-        for column in UNASKED:
+        for column, amount in unasked(klass).items():
             have = load.allocatable(column)
-            pod = wanted.get(column, 0) + unasked(klass, column)
-            requested = load.used(column) + self._tracker.of(klass, load, column) + pod
-            rates = rates + np.where(have > 0, self._rate(requested, have), 0)
-            kinds = kinds + (have > 0)
+            pod = wanted.get(column, amount)
+            requested = load.used(column) + self._tracker.of(load, column, amount) + pod
+            has = have > 0
+            rates = rates + self._rate(requested, have) * has
+            kinds = kinds + has
         score: Ints = rates // np.maximum(kinds, 1) * (self._weight * SCORE_UNIT)
         return score
 
@@ -177,8 +180,9 @@ class Balanced:
         for column in columns:
             have = load.allocatable(column)
             part = fraction(load.used(column) + wanted.get(column, 0), have)
-            part = np.where(have > 0, part, 0)
-            kinds = kinds + (have > 0)
+            has = have > 0
+            part = part * has
+            kinds = kinds + has
             total = total + part
             squares = squares + part * part
         whole = np.maximum(kinds, 1) * SCORE_UNIT
