@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from hekla.cli import complete, gone, kinds, options, output, view
-from hekla.cli.logs import job_logs
+from hekla.cli.job_logs import job_logs
 from hekla.cli.output import Format
 from hekla.cli.run import run
 from hekla.cli.wait import wait

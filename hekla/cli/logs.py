@@ -1,4 +1,4 @@
-"""``hekla job logs``: what pods printed; of several pods each line with its pod before it."""
+"""Printing what pods printed: one pod as it is, several with each line's pod before it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-import click
-
-from hekla.cli import options
-from hekla.cli.output import raw
 from hekla.client import Client, PodView
-from hekla.client.waiting import phase
 from hekla.domain.errors import DomainError, PreconditionError
 
 MOST_FOLLOWED: Final = 50
@@ -140,58 +135,3 @@ def _write(out: BinaryIO, data: bytes) -> None:
     if data:
         out.write(data)
         out.flush()
-
-
-@click.command(
-    "logs",
-    epilog=options.examples(
-        "hekla job logs job-1", "hekla job logs train --task worker --index 0 -f --tail 20"
-    ),
-)
-@options.job_name
-@click.option("--task", metavar="TASK", help="Only the pods of this task.")
-@click.option(
-    "--index", type=click.IntRange(min=0), metavar="N", help="Only the pods of this index."
-)
-@click.option(
-    "-c", "--container", default="", metavar="NAME", help="The container; the first by default."
-)
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is printed from now on.")
-@click.option(
-    "--tail", type=click.IntRange(min=0), metavar="N", help="Only so many lines, the last ones."
-)
-@options.namespace
-@options.with_client
-def job_logs(
-    client: Client,
-    *,
-    name: str,
-    task: str | None,
-    index: int | None,
-    container: str,
-    follow: bool,
-    tail: int | None,
-    namespace: str,
-) -> None:
-    """Print what a job's pods printed.
-
-    Of several pods each line comes with its pod's name before it.
-    """
-    pods = chosen(client.jobs.pods(namespace, name), task, index)
-    if not pods:
-        found = client.jobs.get(namespace, name)
-        of = "".join(
-            [
-                f" of task {task}" if task else "",
-                f" of index {index}" if index is not None else "",
-            ]
-        )
-        raise PreconditionError(
-            f"job {namespace}/{name} has no pods{of} now; it is {phase(found)}"
-        )
-    wish = Wish(container=container, follow=follow, tail=tail)
-    failures = show(client, pods, wish, raw())
-    for failure in failures:
-        click.echo(f"error: {failure}", err=True)
-    if failures:
-        raise click.exceptions.Exit(1)

@@ -46,7 +46,7 @@ def show(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.console import Console  # noqa: PLC0415  # slow to load, and seldom needed
 
     console = Console(file=sys.stdout)
-    console.width = max(console.width, _width(_widths(header, rows)))
+    console.width = max(console.width, needed(header, rows))
     console.print(rich_table(header, rows))
 
 
@@ -99,6 +99,11 @@ def fitting(
     while count > 1 and _width(widths[:count]) > width:
         count -= 1
     return header[:count], [row[:count] for row in rows]
+
+
+def needed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """How wide a table is at least."""
+    return _width(_widths(header, rows))
 
 
 def _widths(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Sequence[int]:

@@ -6,7 +6,7 @@ import click
 
 from hekla.cli import options, tool
 from hekla.client.endpoints import SERVICES
-from hekla.local import stack, up as local
+from hekla.local import up as local
 from hekla.local.endpoints import Home
 
 
@@ -42,11 +42,7 @@ def uninstall(home: Home, *, yes: bool, purge: bool, force: bool) -> None:
         for service in reversed(SERVICES):
             for name in local.stop(home, service):
                 click.echo(f"{name} stopped")
-    # A Postgres of our own goes with its folder.
-    own = found.local and found.environ.get(tool.DATABASE) == stack.database_url(
-        home, stack.Options()
-    )
-    flags = {"--yes": yes, "--purge": purge and not own, "--force": force}
+    flags = {"--yes": yes, "--purge": purge, "--force": force}
     code = tool.run(found, "uninstall", *(flag for flag, given in flags.items() if given))
     if code != 0:
         raise click.exceptions.Exit(1)

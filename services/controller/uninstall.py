@@ -133,15 +133,15 @@ def _job(pod: Mapping[str, Any]) -> UUID | None:
 
 
 def _list(found: Found, tell: Callable[[str], None]) -> None:
-    tell(
-        f"{len(found.ours)} pods of Hekla's jobs:" if found.ours else "no pods of Hekla's jobs"
-    )
+    tell(f"{_pods(found.ours)} of Hekla's jobs:" if found.ours else "no pods of Hekla's jobs")
     _name(found.ours, tell)
     if found.strange:
-        tell(
-            f"{len(found.strange)} pods of jobs this database never knew, which are left alone:"
-        )
+        tell(f"{_pods(found.strange)} of jobs this database never knew, left alone:")
         _name(found.strange, tell)
+
+
+def _pods(pods: Sequence[Mapping[str, Any]]) -> str:
+    return "1 pod" if len(pods) == 1 else f"{len(pods)} pods"
 
 
 def _name(pods: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> None:
@@ -180,7 +180,7 @@ def _remove(
             if names.OUTCOME_FINALIZER in (pod["metadata"].get("finalizers") or ())
         )
         time.sleep(LOOK_SECONDS)
-    tell(f"{len(pods)} pods were removed")
+    tell(f"removed {_pods(pods)}")
 
 
 def _labelled(kube: KubeClient) -> Sequence[Mapping[str, Any]]:

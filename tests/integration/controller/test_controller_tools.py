@@ -140,7 +140,7 @@ def test_uninstalling_tells_first_then_takes_our_pods_and_nobody_elses(
         "2 pods of Hekla's jobs:",
         "  default/late",
         "  default/ours",
-        "2 pods of jobs this database never knew, which are left alone:",
+        "2 pods of jobs this database never knew, left alone:",
         "  default/odd",
         "  default/strange",
         "nothing was removed; --yes removes it",
