@@ -2,8 +2,8 @@
 
 A field's name is the variable's and the flag's: ``pool_size`` of a class whose prefix is
 ``HEKLA_CONTROLLER`` is ``HEKLA_CONTROLLER_POOL_SIZE`` and ``--pool-size``. A flag wins over
-the environment, and an empty variable counts as not set. Only a ``__main__`` calls ``load``;
-settings are passed on as values.
+the environment, ``--no-register`` is ``--register=false``, and an empty variable counts as
+not set. Only a ``__main__`` calls ``load``; settings are passed on as values.
 """
 
 from __future__ import annotations
@@ -168,7 +168,10 @@ def _flags(known: Sequence[Option], argv: Sequence[str]) -> tuple[dict[str, str]
     for word in words:
         flag, equals, text = word.partition("=")
         option = by_flag.get(flag)
-        if option is None:
+        denied = by_flag.get(f"--{word.removeprefix('--no-')}")
+        if word.startswith("--no-") and denied is not None and denied.kind is bool:
+            found[denied.name] = "false"
+        elif option is None:
             problems.append(f"{flag} is no setting")
         elif equals:
             found[option.name] = text

@@ -48,6 +48,21 @@ work_oldest_due_seconds = Gauge(
 )
 lease_held = Gauge("hekla_lease_held", "Whether this process holds the lease.", ["name"])
 
+# ---- webhook ---------------------------------------------------------------------------
+
+reviews = Counter(
+    "hekla_reviews", "Reviews over HTTPS that were answered.", ["path", "outcome"]
+)
+review_seconds = Histogram(
+    "hekla_review_seconds", "How long they took.", ["path"], buckets=_SECONDS
+)
+certificate_ends = Gauge(
+    "hekla_certificate_ends_timestamp_seconds", "When the certificate that is served ends."
+)
+webhooks_registered = Gauge(
+    "hekla_webhooks_registered", "Whether API servers were told of us when last looked."
+)
+
 # ---- controller ------------------------------------------------------------------------
 
 passes = Counter("hekla_passes", "Looks at an object.", ["kind", "outcome"])

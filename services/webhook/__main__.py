@@ -1,9 +1,15 @@
-"""``python -m services.webhook``: put the parts together and run until told to stop."""
+"""``python -m services.webhook``: put the parts together and run until told to stop.
+
+A first word names a tool instead: ``lint`` or ``unregister``.
+"""
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from typing import Final
 
 import grpc
 
@@ -13,8 +19,18 @@ from hekla.store import migrate
 from hekla.store.database import Database
 from hekla.v1 import admission_service_pb2_grpc
 from services.webhook.config import WebhookConfig
+from services.webhook.https.serving import https
 from services.webhook.lint.command import main as lint
 from services.webhook.servicer import SERVICES, AdmissionServicer
+from services.webhook.unregister import main as unregister
+
+log = logging.getLogger(__name__)
+
+TOOLS: Final[Mapping[str, Callable[[Sequence[str]], None]]] = {
+    "lint": lambda words: lint(list(words), prog_name="hekla lint"),
+    "unregister": unregister,
+}
+"""What a first word names, given the others."""
 
 
 def main(settings: WebhookConfig) -> None:
@@ -33,19 +49,25 @@ def main(settings: WebhookConfig) -> None:
 
     with ExitStack() as running:
         running.callback(database.close)
+        secure = running.enter_context(https(settings, database))
+        ready = {"schema": schema}
+        if secure is not None:
+            ready["https"] = secure.ready
+            log.info("answering API servers", extra={"https_listen": secure.address})
         running.enter_context(
             service.listening(
                 settings,
                 termination,
                 register=register,
                 services=SERVICES,
-                ready={"schema": schema},
+                ready=ready,
             )
         )
         termination.wait()
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["lint"]:
-        lint(sys.argv[2:], prog_name="hekla lint")
+    if sys.argv[1:] and sys.argv[1] in TOOLS:
+        TOOLS[sys.argv[1]](sys.argv[2:])
+        raise SystemExit(0)
     service.run("webhook", WebhookConfig, main)

@@ -1,0 +1,93 @@
+"""Puts the parts together: serves reviews over HTTPS as settings say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hekla import lifecycle
+from hekla.kube.client import KubeClient
+from hekla.rpc.http import Check
+from hekla.store.database import Database
+from services.webhook.config import WebhookConfig
+from services.webhook.https import server
+from services.webhook.https.app import App
+from services.webhook.https.envelope import Review, Verdict
+from services.webhook.https.inventory import Endpoint
+from services.webhook.https.judge import judge
+from services.webhook.https.keeping import FileKeeper, Keeper, SecretKeeper
+from services.webhook.https.registration import Registrar
+from services.webhook.https.upkeep import Upkeep
+from services.webhook.world import StoredWorld
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The HTTPS side of a webhook that runs."""
+
+    address: str
+    """``host:port``, with the port that was bound."""
+    ready: Check
+
+
+@contextmanager
+def https(
+    settings: WebhookConfig,
+    database: Database,
+    *,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Iterator[Running | None]:
+    """Serve until the block ends; None if settings do not ask for it.
+
+    It begins with the first certificate, which may have to wait for Kubernetes.
+
+    Raises:
+        ListenError: nothing can listen there.
+        InvalidError: Kubernetes is needed, and nothing says where it is.
+    """
+    if settings.https_listen is None:
+        yield None
+        return
+
+    def review(endpoint: Endpoint, asked: Review) -> Verdict:
+        return judge(endpoint, asked, StoredWorld(database), settings.limits)
+
+    with ExitStack() as running:
+        executor = ThreadPoolExecutor(settings.rpc_threads, thread_name_prefix="review")
+        running.callback(executor.shutdown, wait=False)
+        keeper, registrar = _upkept(settings, running)
+        listener = server.listen(settings.https_listen)
+        serving = server.TlsServer(
+            App(review, executor, read_timeout=settings.read_timeout),
+            listener,
+            read_timeout=settings.read_timeout,
+            drain_timeout=settings.drain_timeout,
+        )
+        running.callback(serving.close)
+        upkeep = Upkeep(keeper, serving, registrar, now=now)
+        running.enter_context(
+            lifecycle.repeating("https-upkeep", upkeep.look, idle=settings.upkeep_period)
+        )
+        host = settings.https_listen.rpartition(":")[0]
+        yield Running(f"{host}:{listener.getsockname()[1]}", upkeep.problem)
+
+
+def _upkept(settings: WebhookConfig, running: ExitStack) -> tuple[Keeper, Registrar | None]:
+    """Who knows the certificate, and who registers it."""
+    files = settings.certificate_file, settings.key_file
+    if files[0] is not None and files[1] is not None and not settings.register:
+        return FileKeeper(files[0], files[1], settings.ca_file), None
+    kube = running.enter_context(
+        KubeClient.start(settings.kubeconfig, isolated=False, service="webhook")
+    )
+    registrar = Registrar(kube, settings.target, settings.enabled_admission)
+    if files[0] is not None and files[1] is not None:
+        keeper: Keeper = FileKeeper(files[0], files[1], settings.ca_file)
+    else:
+        keeper = SecretKeeper(
+            kube, settings.namespace, settings.certificate_secret, settings.hosts
+        )
+    return keeper, registrar if settings.register else None
