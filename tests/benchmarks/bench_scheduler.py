@@ -60,9 +60,11 @@ def cold_start(folder: Path, url: str, scale: float) -> Figure:
     with stack(folder, url, *flags) as made:
         made.gang("first", GANG)
         began = time.monotonic()
-        made.scheduler(HEKLA_SCHEDULER_STALL_TIMEOUT="60s")
+        scheduler = made.scheduler(HEKLA_SCHEDULER_STALL_TIMEOUT="60s")
         wait_recorded(made, "first")
         seconds = time.monotonic() - began
+        known = scheduler.status()
+        assert (known.nodes, known.pods) == (nodes, pods + GANG), "it bound before it knew all"
     work = f"cold start to first bind, {nodes:,} nodes, {pods:,} pods"
     return Figure(work, seconds, "s", 60, 10)
 
