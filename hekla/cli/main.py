@@ -73,6 +73,9 @@ def main(context: click.Context) -> None:
 
     Services are found by HEKLA_CONTROLLER, HEKLA_SCHEDULER and HEKLA_FLOW, else by what
     'hekla up' wrote into HEKLA_HOME (~/.hekla by default).
+
+    Exit codes: 0 done, 1 it did not work, 2 --timeout was over first, 64 the command line is
+    wrong, 130 interrupted.
     """
     if context.obj is None:
         context.obj = os.environ

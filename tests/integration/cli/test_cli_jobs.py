@@ -104,6 +104,23 @@ def test_run_shows_all_that_is_printed_and_ends_as_the_job_does(
     assert result.stderr.splitlines()[:2] == ["job.batch.volcano.sh/x created", "x: Pending"]
 
 
+def test_following_the_logs_of_a_job_without_pods_waits_for_them(
+    address: str, served: Controller, client: Client
+) -> None:
+    submit(served, client)
+
+    with running(address, "job", "logs", "job-1", "--follow") as results:
+        wait_until(lambda: served.watches, what="the watch")
+        served.add_pod("job-1", "w", 0, b"a\n")
+        served.move("job-1", "Running")
+        served.move("job-1", "Failed")
+
+    assert (results[0].exit_code, results[0].stdout) == (0, "a\n")
+    del served.pods[:]
+    over = run(address, "job", "logs", "job-1", "--follow")
+    assert over.stderr == "error: job default/job-1 has no pods any more; it is Failed\n"
+
+
 def test_following_ends_as_soon_as_nobody_reads(address: str, served: Controller) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "hekla.cli.main", "job", "run", "x", "--follow"],
