@@ -65,7 +65,7 @@ def doctor(home: Home, *, probes: Sequence[tuple[str, str]], form: Format) -> No
     found = tool.installation(home, environ)
     asked = {**found.probes, **dict(probes)}
     said = ",".join(f"{name}={where}" for name, where in asked.items())
-    done = tool.ask(found, "doctor", "--output=json", f"--probes={said}")
+    done = tool.ask(found, "controller", "doctor", "--output=json", f"--probes={said}")
     try:
         content = json.loads(done.stdout)
         checks: Sequence[Mapping[str, str]] = content["checks"]

@@ -52,20 +52,23 @@ def installation(home: Home, environ: Mapping[str, str]) -> Installation:
     return Installation(kept, local=True, probes=probes)
 
 
-def command(tool: str, *args: str) -> Sequence[str]:
-    """How to run a tool of the controller's."""
-    return (sys.executable, "-m", "services.controller", tool, *args)
+def command(service: str, tool: str, *args: str) -> Sequence[str]:
+    """How to run a tool of a service's."""
+    return (sys.executable, "-m", f"services.{service}", tool, *args)
 
 
-def run(found: Installation, tool: str, *args: str) -> int:
+def run(found: Installation, service: str, tool: str, *args: str) -> int:
     """Run a tool, which tells by itself; give its exit code."""
-    return subprocess.run(command(tool, *args), env=dict(found.environ), check=False).returncode
+    words = command(service, tool, *args)
+    return subprocess.run(words, env=dict(found.environ), check=False).returncode
 
 
-def ask(found: Installation, tool: str, *args: str) -> subprocess.CompletedProcess[str]:
+def ask(
+    found: Installation, service: str, tool: str, *args: str
+) -> subprocess.CompletedProcess[str]:
     """Run a tool and keep what it prints."""
     return subprocess.run(
-        command(tool, *args),
+        command(service, tool, *args),
         env=dict(found.environ),
         check=False,
         capture_output=True,

@@ -30,10 +30,10 @@ from hekla.local.endpoints import Home
 def uninstall(home: Home, *, yes: bool, purge: bool, force: bool) -> None:
     """Remove from Kubernetes what Hekla made there.
 
-    Those are the pods of its jobs, finalizers included; pods of jobs that the database never
-    knew are left alone. Stop the services first; those of a local stack are stopped. The
-    database and HEKLA_HOME stay unless --purge is given. Start Hekla again and its unfinished
-    jobs go on.
+    Those are its webhook configurations and the pods of its jobs, finalizers included; pods of
+    jobs that the database never knew are left alone. Stop the services first; those of a local
+    stack are stopped. The database and HEKLA_HOME stay unless --purge is given: start Hekla
+    again and its unfinished jobs go on.
     """
     environ = click.get_current_context().find_root().obj
     found = tool.installation(home, environ)
@@ -43,8 +43,12 @@ def uninstall(home: Home, *, yes: bool, purge: bool, force: bool) -> None:
             for name in local.stop(home, service):
                 click.echo(f"{name} stopped")
     flags = {"--yes": yes, "--purge": purge, "--force": force}
-    code = tool.run(found, "uninstall", *(flag for flag, given in flags.items() if given))
-    if code != 0:
+    given = [flag for flag, wanted in flags.items() if wanted]
+    if tool.run(found, "controller", "uninstall", *given) != 0:
+        raise click.exceptions.Exit(1)
+    if not yes:
+        click.echo("webhook configurations of Hekla's would go too")
+    elif tool.run(found, "webhook", "unregister") != 0:
         raise click.exceptions.Exit(1)
     if not (yes and found.local):
         return
