@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from sqlalchemy import bindparam, delete, select, text, tuple_, update
+from sqlalchemy import bindparam, delete, func, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from hekla.api.pod_group import PodGroup, PodGroupSpec, PodGroupStatus
@@ -265,6 +265,12 @@ def counts_by_queue(session: Session) -> Mapping[str, Mapping[str, int]]:
     for queue, phase, count in rows:
         found.setdefault(queue, {})[phase] = int(count)
     return found
+
+
+def running_pods(session: Session, queue: str) -> int:
+    """How many pods of the groups in a queue run, as the scheduler last said."""
+    running = func.sum(PodGroupRow.scheduling["running"].as_integer())
+    return session.scalar(select(running).where(PodGroupRow.queue == queue)) or 0
 
 
 def _to_stored(row: PodGroupRow) -> StoredGroup:

@@ -11,7 +11,7 @@ from hekla.store.database import Database
 from hekla.v1 import admission_service_pb2, admission_service_pb2_grpc
 from services.webhook import convert
 from services.webhook.rules.world import Limits
-from services.webhook.world import StoredWorld
+from services.webhook.world import UNKNOWN, Cluster, StoredWorld
 
 SERVICES: Final = (
     admission_service_pb2.DESCRIPTOR.services_by_name["AdmissionService"].full_name,
@@ -21,9 +21,10 @@ SERVICES: Final = (
 class AdmissionServicer(admission_service_pb2_grpc.AdmissionServiceServicer):
     """Serves ``hekla.v1.AdmissionService``."""
 
-    def __init__(self, database: Database, limits: Limits) -> None:
+    def __init__(self, database: Database, limits: Limits, cluster: Cluster = UNKNOWN) -> None:
         self._database = database
         self._limits = limits
+        self._cluster = cluster
 
     def Review(
         self,
@@ -34,6 +35,6 @@ class AdmissionServicer(admission_service_pb2_grpc.AdmissionServiceServicer):
             raise InvalidError(
                 f"a call may hold {convert.LARGEST_BATCH} requests, has {len(request.requests)}"
             )
-        world = StoredWorld(self._database)
+        world = StoredWorld(self._database, self._cluster)
         responses = [convert.review(each, world, self._limits) for each in request.requests]
         return admission_service_pb2.ReviewResponse(responses=responses)

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Protocol
 
 from hekla.api.queue import Queue
 from hekla.domain.resources import Resources
-from hekla.store import queues
+from hekla.store import pod_groups, queues
 from hekla.store.database import Database
 from services.webhook.rules.defaults import HIERARCHY
+
+
+class Cluster(Protocol):
+    """What Kubernetes knows and Postgres does not."""
+
+    def namespace_annotations(self, name: str) -> Mapping[str, str]:
+        """The annotations of a namespace; none if it is not known."""
+
+    def nodes(self) -> Iterable[Resources]:
+        """What nodes have for pods, each shape once; none if no node is known."""
+
+
+class UnknownCluster:
+    """No Kubernetes: nothing is known."""
+
+    def namespace_annotations(self, name: str) -> Mapping[str, str]:
+        """Nothing."""
+        return {}
+
+    def nodes(self) -> Iterable[Resources]:
+        """Nothing."""
+        return ()
+
+
+UNKNOWN: Final = UnknownCluster()
 
 
 class StoredWorld:
@@ -18,8 +44,9 @@ class StoredWorld:
     stored in any case.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, cluster: Cluster = UNKNOWN) -> None:
         self._database = database
+        self._cluster = cluster
         self._queues: dict[str, Queue | None] = {}
         self._children: dict[str, Sequence[str]] = {}
 
@@ -47,10 +74,15 @@ class StoredWorld:
         with self._database.transaction() as session:
             return queues.annotated(session, HIERARCHY)
 
-    def namespace_annotations(self, name: str) -> Mapping[str, str]:
-        """Nothing: Postgres knows no namespaces."""
-        return {}
+    def running_pods(self, queue: str) -> int:
+        """How many pods run in a queue."""
+        with self._database.transaction() as session:
+            return pod_groups.running_pods(session, queue)
 
-    def nodes(self) -> Sequence[Resources]:
-        """Nothing: Postgres knows no nodes."""
-        return ()
+    def namespace_annotations(self, name: str) -> Mapping[str, str]:
+        """The annotations of a namespace; none if it is not known."""
+        return self._cluster.namespace_annotations(name)
+
+    def nodes(self) -> Iterable[Resources]:
+        """What nodes have for pods, each shape once; none if no node is known."""
+        return self._cluster.nodes()

@@ -35,6 +35,11 @@ class FixedWorld:
             if queue.metadata.name != ROOT_QUEUE and (queue.spec.parent or ROOT_QUEUE) == name
         )
 
+    def running_pods(self, queue: str) -> int:
+        found = self._queues.get(queue)
+        allocated = found.status.allocated if found is not None else None
+        return int((allocated or {}).get("pods", 0))
+
     def hierarchies(self) -> Mapping[str, str]:
         return {
             name: queue.metadata.annotations[HIERARCHY]

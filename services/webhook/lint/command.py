@@ -37,6 +37,7 @@ STDIN: Final = "-"
     help="A difference from Volcano to take back.",
 )
 @click.option("--extra-warns", is_flag=True, help="Only warn of what Volcano would accept.")
+@click.option("--protect-used-queues", is_flag=True, help="Keep queues in which pods run.")
 def main(
     files: tuple[str, ...],
     worlds: tuple[str, ...],
@@ -45,13 +46,18 @@ def main(
     *,
     delete: bool,
     extra_warns: bool,
+    protect_used_queues: bool,
 ) -> None:
     """Say what admission would say of the objects in FILE ('-' is stdin), without a server.
 
     Exits with 1 if anything would be refused, with 64 if a file cannot be read. An object that
     the world has already is judged as an update of that one.
     """
-    limits = Limits(compat=frozenset(compat), extra_warns=extra_warns)
+    limits = Limits(
+        compat=frozenset(compat),
+        extra_warns=extra_warns,
+        protect_used_queues=protect_used_queues,
+    )
     world = [_source(name) for name in worlds] if worlds else None
     try:
         outcome = lint(map(_source, files), world, delete=delete, limits=limits)

@@ -101,6 +101,15 @@ class FileWorld:
             self.unchecked[f"whether queues stand below {name}"] = None
         return sorted(self._children.get(name, ()))
 
+    def running_pods(self, queue: str) -> int:
+        """How many pods run in a queue, as its status says."""
+        found = self._objects.get(("Queue", "", queue))
+        allocated = found.status.allocated if isinstance(found, Queue) else None
+        try:
+            return resources.parse_list(allocated or {}).get(resources.PODS, 0)
+        except InvalidError:
+            return 0
+
     def hierarchies(self) -> Mapping[str, str]:
         """Queues that have the annotation ``volcano.sh/hierarchy``, with its value."""
         if not self._complete:

@@ -28,4 +28,5 @@ def value_at(value: Any, path: str) -> str:
             value = value[index] if index < len(value) else None
         else:
             return ""
-    return "" if value is None else shown(value)
+    # An empty list is an absent one to messages, and has to be the same at every door.
+    return "" if value is None or value == [] else shown(value)

@@ -12,7 +12,6 @@ from hekla.domain import paths, quantity
 from hekla.domain.errors import InvalidError, Violation
 from hekla.domain.names import DEFAULT_QUEUE, ROOT_QUEUE
 from hekla.domain.phases import QueueState
-from hekla.domain.resources import PODS
 from services.webhook.rules.defaults import HIERARCHY, HIERARCHY_WEIGHTS
 from services.webhook.rules.pods import is_integral
 from services.webhook.rules.registry import DELETION, UPDATES, WRITES, Case, Rule
@@ -153,11 +152,10 @@ def _children_first(case: Case[Queue]) -> Iterator[Violation]:
 def _pods_first(case: Case[Queue]) -> Iterator[Violation]:
     if not case.limits.protect_used_queues:
         return
-    stored = case.world.queue(case.object.metadata.name) or case.object
-    running = parsed(stored.status.allocated).get(PODS, Fraction())
+    running = case.world.running_pods(case.object.metadata.name)
     if running > 0:
         name = shown(case.object.metadata.name)
-        message = f"is {name}, in which {text(running)} pods run"
+        message = f"is {name}, in which {running} pods run"
         yield Violation("metadata.name", message, passing=True)
 
 

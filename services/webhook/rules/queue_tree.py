@@ -16,7 +16,6 @@ from hekla.domain import paths
 from hekla.domain.errors import Violation
 from hekla.domain.names import ROOT_QUEUE
 from hekla.domain.phases import QueueState
-from hekla.domain.resources import PODS
 from services.webhook.rules.queue import QUEUE, Amounts, lists, parsed, text
 from services.webhook.rules.registry import UPDATES, WRITES, Case, Rule
 from services.webhook.rules.world import World
@@ -113,10 +112,11 @@ def _idle_parent(case: Case[Queue]) -> Iterator[Violation]:
     above = _above(case)
     if above is None or not _moved(case):
         return
-    running = parsed(above.status.allocated).get(PODS, Fraction())
-    if running > 0 and not case.world.child_queues(above.metadata.name):
+    others = set(case.world.child_queues(above.metadata.name)) - {case.object.metadata.name}
+    running = case.world.running_pods(above.metadata.name) if not others else 0
+    if running > 0:
         name = shown(above.metadata.name)
-        message = f"must not be {name}: {text(running)} pods run in it, so it takes no children"
+        message = f"must not be {name}: {running} pods run in it, so it takes no children"
         yield Violation("spec.parent", message)
 
 

@@ -24,6 +24,9 @@ class World(Protocol):
     def child_queues(self, name: str) -> Sequence[str]:
         """Names of the queues directly below ``name``."""
 
+    def running_pods(self, queue: str) -> int:
+        """How many pods run in a queue."""
+
     def hierarchies(self) -> Mapping[str, str]:
         """Queues that have the annotation ``volcano.sh/hierarchy``, with its value."""
 
