@@ -30,6 +30,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "pod": "pod",
     "podgroup": "pod",
     "lint": "lint",
+    "webhook": "webhook",
     "completion": "completion",
     "version": "version",
 }

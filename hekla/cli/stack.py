@@ -25,6 +25,7 @@ DATABASE_VARIABLE: Final = "HEKLA_DATABASE_URL"
 PORTS: Final = (
     *SERVICES,
     *(stack.http_port(service) for service in SERVICES),
+    stack.WEBHOOK_HTTPS,
     stack.KUBERNETES,
 )
 

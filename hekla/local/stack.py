@@ -23,6 +23,9 @@ CLUSTER: Final = "cluster"
 KUBERNETES: Final = "kubernetes"
 """What the local cluster's port is for."""
 
+WEBHOOK_HTTPS: Final = "webhook-https"
+"""What the port is for at which the local cluster asks the webhook."""
+
 SERVICE_RANK: Final = 0
 CLUSTER_RANK: Final = 1
 POSTGRES_RANK: Final = 2
@@ -108,6 +111,7 @@ def purposes(options: Options) -> Iterable[str]:
         for unit in replicas(service, options):
             yield unit
             yield http_port(unit)
+    yield WEBHOOK_HTTPS
 
 
 def http_port(unit: str) -> str:
@@ -213,11 +217,24 @@ def _service(
                 f"{prefix}_{other.upper()}": address(other, options, ports)
                 for other in NEEDS[service]
             },
+            **_asked_by_the_cluster(unit, ports),
         },
         after=(MIGRATE,),
         stop_timeout=15.0,
         rank=SERVICE_RANK,
     )
+
+
+def _asked_by_the_cluster(unit: str, ports: Mapping[str, int]) -> Mapping[str, str]:
+    """What makes the first webhook answer the local cluster: one port has one replica."""
+    if unit != "webhook":
+        return {}
+    where = f"{LOOPBACK}:{ports[WEBHOOK_HTTPS]}"
+    return {
+        "HEKLA_WEBHOOK_HTTPS_LISTEN": where,
+        "HEKLA_WEBHOOK_URL": f"https://{where}",
+        "HEKLA_WEBHOOK_NAMESPACE": "kube-system",
+    }
 
 
 def kubeconfig(home: Home) -> Path:

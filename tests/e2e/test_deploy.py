@@ -2,7 +2,7 @@
 
 The manifests' own commands, variables, ports and probes, on a real Postgres and the local
 cluster. Then every way of a job that asks something of Kubernetes: what was asked for is what
-the ClusterRoles grant.
+the roles grant.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ from tests.support.waiting import wait_until
 
 _UNANSWERED: Final = "a write was not answered: what became of it?"
 _NO_STREAMING: Final = "the server does not send what there is as a watch: it is read by pages"
+_FRESH: Final = "the certificate is due"
+_MENDED: Final = "somebody changed it, or the authority is another"
+_ADMISSION: Final = "admissionregistration.k8s.io"
 RARE: Final[Mapping[tuple[str, str, str], str]] = {
     ("hekla-controller", "get", "pods"): _UNANSWERED,
     ("hekla-controller", "list", "pods"): _NO_STREAMING,
@@ -40,6 +43,9 @@ RARE: Final[Mapping[tuple[str, str, str], str]] = {
     ("hekla-scheduler", "list", "pods"): _NO_STREAMING,
     ("hekla-scheduler", "list", "nodes"): _NO_STREAMING,
     ("hekla-scheduler", "list", "priorityclasses.scheduling.k8s.io"): _NO_STREAMING,
+    ("hekla-webhook", "patch", "secrets"): _FRESH,
+    ("hekla-webhook", "patch", f"mutatingwebhookconfigurations.{_ADMISSION}"): _MENDED,
+    ("hekla-webhook", "patch", f"validatingwebhookconfigurations.{_ADMISSION}"): _MENDED,
 }
 """What is granted and need not happen in a run without mishaps, and when it does."""
 
@@ -110,6 +116,7 @@ def running(world: World) -> Iterator[Running]:
         world.image, world.folder / "node", hosts, world.cluster.kubeconfig, world.sockets
     ) as here:
         here.prepare(containers.values())
+        world.cluster.call("POST", "/api/v1/namespaces", {"metadata": {"name": "hekla"}})
         migration = here.start(containers["migrate"])
         assert migration.process.wait(60) == 0, migration.tail()
         services = {name: here.start(containers[name]) for name in SERVICES}
@@ -242,10 +249,14 @@ def _lose_the_leader(running: Running) -> None:
 
 
 def _granted() -> set[Access]:
-    roles = deploy.of_kind("ClusterRole", deploy.documents())
+    objects = deploy.documents()
+    roles = [
+        *deploy.of_kind("ClusterRole", objects).items(),
+        *deploy.of_kind("Role", objects).items(),
+    ]
     return {
         (name, verb, _resource(group, resource))
-        for name, role in roles.items()
+        for name, role in roles
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]

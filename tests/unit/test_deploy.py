@@ -19,6 +19,7 @@ from services.flow.config import FlowConfig
 from services.scheduler import policy
 from services.scheduler.config import SchedulerConfig
 from services.webhook.config import WebhookConfig
+from services.webhook.https.registration import NAME, SERVICE_PORT
 from tests.support import deploy, kube_schema
 from tests.support.deploy import EXAMPLE, KUBERNETES, SERVICES, Container, Object, of_kind
 from tests.support.image import DOCKERFILE, ROOT, entrypoint, environment, stages
@@ -123,11 +124,12 @@ def test_a_service_can_read_its_settings_and_listens_where_it_says(
 
     assert set(container.environ) <= known, "a setting that nobody reads"
     settings = config.load(cls, prefix, container.environ)
-    listens = [settings.listen, settings.http_listen]
+    https = getattr(settings, "https_listen", None)
+    listens = [settings.listen, settings.http_listen, *([https] if https else [])]
     assert listens == [f"0.0.0.0:{port}" for port in container.ports]
     assert settings.insecure_listen
     exposed = " ".join(IMAGES[container.name].all("EXPOSE")).split()
-    assert exposed == [str(port) for port in container.ports]
+    assert exposed[: len(listens)] == [str(port) for port in container.ports]
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -265,7 +267,8 @@ def test_what_belongs_to_a_service_selects_its_pods(service: str) -> None:
     assert front["spec"]["selector"] == labels
     [container] = PODS[name]["spec"]["containers"]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    assert {port["targetPort"]: port["port"] for port in front["spec"]["ports"]} == ports
+    offered = {port["targetPort"]: port["port"] for port in front["spec"]["ports"]}
+    assert offered == {**ports, **({"https": SERVICE_PORT} if "https" in ports else {})}
     probes = [container[f"{kind}Probe"] for kind in ("startup", "liveness", "readiness")]
     assert [probe["httpGet"]["path"] for probe in probes] == ["/healthz", "/healthz", "/readyz"]
     assert all(probe["httpGet"]["port"] in ports for probe in probes)
@@ -276,8 +279,10 @@ def test_every_policy_names_pods_and_ports_that_are_there() -> None:
     known = [pod["metadata"]["labels"] for pod in PODS.values()]
     for policy_ in of_kind("NetworkPolicy", OBJECTS).values():
         for rule in policy_["spec"]["ingress"]:
-            assert all(port["port"] in {"grpc", "http"} for port in rule["ports"])
-            for peer in rule["from"]:
+            named = {port["port"] for port in rule["ports"]}
+            assert named <= {"grpc", "http", "https"}
+            assert ("from" in rule) is (named != {"https"}), "API servers call from anywhere"
+            for peer in rule.get("from", ()):
                 if "podSelector" in peer:
                     assert peer["podSelector"]["matchLabels"] in known
 
@@ -285,15 +290,33 @@ def test_every_policy_names_pods_and_ports_that_are_there() -> None:
 def test_accounts_have_a_token_only_where_a_role_is() -> None:
     bound = of_kind("ClusterRoleBinding", OBJECTS)
     roles = of_kind("ClusterRole", OBJECTS)
+    bound_here = of_kind("RoleBinding", OBJECTS)
 
-    assert set(bound) == set(roles) == {"hekla-controller", "hekla-scheduler"}
-    for name, binding in bound.items():
+    assert set(bound) == set(roles)
+    assert set(roles) == {"hekla-controller", "hekla-scheduler", "hekla-webhook"}
+    assert set(bound_here) == set(of_kind("Role", OBJECTS)) == {"hekla-webhook"}
+    for name, binding in (*bound.items(), *bound_here.items()):
         assert binding["roleRef"]["name"] == name
         assert binding["subjects"] == [
             {"kind": "ServiceAccount", "name": name, "namespace": "hekla"}
         ]
     tokens = {name for name, pod in PODS.items() if pod["spec"]["automountServiceAccountToken"]}
     assert tokens == set(roles)
+
+
+def test_the_webhook_is_where_the_api_server_is_told_that_it_is() -> None:
+    [namespace] = of_kind("Namespace", OBJECTS)
+    settings = WebhookConfig(database_url=SECRET["url"])
+    rules = [
+        rule
+        for kind in ("ClusterRole", "Role")
+        for rule in of_kind(kind, OBJECTS)["hekla-webhook"]["rules"]
+    ]
+
+    assert settings.namespace == namespace
+    assert settings.service in of_kind("Service", OBJECTS)
+    named = {name for rule in rules for name in rule.get("resourceNames", ())}
+    assert named == {NAME, settings.certificate_secret}
 
 
 def test_everything_is_in_the_namespace_and_the_example_is_the_secret_asked_for() -> None:
