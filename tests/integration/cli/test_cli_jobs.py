@@ -207,7 +207,7 @@ def test_watch_shows_only_what_is_asked_for_and_each_to_its_end(
 ) -> None:
     submit(served, client, "one")
     submit(served, client, "two")
-    args = ("job", "watch", "--phase", "Running", "-o", "json", "--timeout", "700ms")
+    args = ("job", "watch", "--phase", "Running", "-o", "json", "--timeout", "2s")
 
     with running(address, *args) as results:
         wait_until(lambda: served.watches, what="the watch")
