@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from hekla.client.records import Change, ChangeType
 from hekla.domain import timestamps
-from hekla.domain.errors import UnavailableError
+from hekla.domain.errors import ExhaustedError, UnavailableError
 from hekla.rpc.channel import FIRST_PAUSE, LONGEST_PAUSE, patiently
 from hekla.rpc.errors import translated
 
@@ -118,8 +118,10 @@ class Caller:
     ) -> Iterator[Change[Item]]:
         """Follow a watch, resuming where it was cut off, until ``timeout`` is over.
 
-        ``opened(cursor, seconds)`` opens the stream. While the service is away ``on_outage``
-        is told of each failed try; without it the error is raised after the usual patience.
+        ``opened(cursor, seconds)`` opens the stream. While the service is away, or has as many
+        streams as it may have, ``on_outage`` is told of each failed try; without it the error
+        is raised after the usual patience. A stream that was ended because we read too slowly
+        is resumed like any other.
 
         Raises:
             CursorExpiredError: the cursor is too old: list again.
@@ -133,19 +135,21 @@ class Caller:
                     away_since, pause = None, FIRST_PAUSE
                     cursor = message.cursor or cursor
                     yield Change(cursor, ChangeType(message.type), item(message))
-            except UnavailableError as error:
+            except (UnavailableError, ExhaustedError) as error:
                 now = time.monotonic()
                 away_since = now if away_since is None else away_since
                 if on_outage is not None:
-                    on_outage(error)
+                    on_outage(UnavailableError(str(error)))
                 elif now - away_since >= self._patience:
                     raise
+                if isinstance(error, ExhaustedError) and error.retry_after is not None:
+                    pause = max(pause, error.retry_after.total_seconds())
             if self._closed.is_set():
                 return
             # The service also ends streams in peace: when it stops, and when we are slow.
             rest = pause if end is None else min(pause, max(0.0, end - time.monotonic()))
             time.sleep(rest)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, max(pause, LONGEST_PAUSE))
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

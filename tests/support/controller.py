@@ -19,6 +19,7 @@ from hekla.domain import timestamps
 from hekla.domain.errors import (
     AlreadyExistsError,
     CursorExpiredError,
+    ExhaustedError,
     InvalidError,
     NotFoundError,
     PreconditionError,
@@ -48,6 +49,8 @@ class Controller(JobServiceServicer, QueueServiceServicer):
         self.watches = 0
         """How many streams were opened so far."""
         self.oldest = 0
+        self.crowded = 0
+        """How many streams more are ended after their first changes: nobody has read enough."""
         self._feed: list[jobs.WatchJobsResponse] = []
         self._changed = threading.Condition()
 
@@ -157,6 +160,9 @@ class Controller(JobServiceServicer, QueueServiceServicer):
                 metadata = change.job.metadata
                 if request.name in ("", metadata.name):
                     yield change
+            if new and self.crowded:
+                self.crowded -= 1
+                raise ExhaustedError("the watcher reads too slowly; resume")
 
     def UpdateJob(
         self, request: jobs.UpdateJobRequest, context: grpc.ServicerContext

@@ -247,6 +247,22 @@ def test_live_lists_outlive_cursors_and_miss_no_deletion(
     assert [told(), told()] == [("DELETED", "one"), ("MODIFIED", "two")]
 
 
+def test_a_watch_that_was_ended_for_reading_slowly_is_resumed_where_it_was(
+    served: Controller, client: Client
+) -> None:
+    served.crowded = 2
+    submit(served, client)
+
+    changes = client.jobs.watch("default")
+    seen = [next(changes)]
+    for phase in ("Running", "Completed"):
+        served.move("job-1", phase)
+        seen.append(next(changes))
+
+    assert [change.cursor for change in seen] == ["1", "2", "3"]
+    assert served.watches == 3
+
+
 def test_view_tells_state_tasks_history_and_events(
     address: str, served: Controller, client: Client
 ) -> None:
