@@ -85,23 +85,23 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "shapes", nargs="*", type=_shape, help="JOBSxPODS; the four of the design by default"
     )
-    parser.add_argument("--scale", type=float, default=1.0, help="part of the full size")
+    parser.add_argument("--scale", type=_amount, default=1.0, help="part of the full size")
     parser.add_argument(
-        "--clients", type=int, default=32, help="closed loop: submitters (%(default)s)"
+        "--clients", type=_count, default=32, help="closed loop: submitters (%(default)s)"
     )
-    parser.add_argument("--rate", type=float, default=0.0, help="open loop: jobs a second")
+    parser.add_argument("--rate", type=_amount, default=0.0, help="open loop: jobs a second")
     parser.add_argument(
-        "--seconds", type=float, default=1.0, help="how long a pod lasts (%(default)s)"
+        "--seconds", type=_amount, default=1.0, help="how long a pod lasts (%(default)s)"
     )
     parser.add_argument(
         "--postgres-away",
-        type=float,
+        type=_amount,
         default=0.0,
         metavar="SECONDS",
         help="stop Postgres for so long in the middle",
     )
     parser.add_argument(
-        "--timeout", type=float, default=600.0, help="give a run up after (%(default)s s)"
+        "--timeout", type=_amount, default=600.0, help="give a run up after (%(default)s s)"
     )
     parser.add_argument(
         "--home", type=Path, help="the HEKLA_HOME of a stack that runs with --runtime simulate"
@@ -109,7 +109,26 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--output", type=Path, default=Path("build/load"), help="where to write (%(default)s)"
     )
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.home is not None and not (options.home / "endpoints.json").is_file():
+        parser.error(f"argument --home: no stack was ever up in {options.home}")
+    return options
+
+
+def _amount(text: str) -> float:
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = -1.0
+    if not 0 <= amount < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number, zero or more, not {text!r}")
+    return amount
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"must be a whole number above zero, not {text!r}")
+    return int(text)
 
 
 def _shape(text: str) -> Shape:
