@@ -23,6 +23,7 @@ from services.webhook.https.serving import https
 from services.webhook.lint.command import main as lint
 from services.webhook.servicer import SERVICES, AdmissionServicer
 from services.webhook.unregister import main as unregister
+from services.webhook.world import UNKNOWN, Cluster
 
 log = logging.getLogger(__name__)
 
@@ -42,14 +43,16 @@ def main(settings: WebhookConfig) -> None:
         migrate.check(database)
         return None
 
-    def register(server: grpc.Server) -> None:
-        admission_service_pb2_grpc.add_AdmissionServiceServicer_to_server(
-            AdmissionServicer(database, settings.limits), server
-        )
-
     with ExitStack() as running:
         running.callback(database.close)
         secure = running.enter_context(https(settings, database))
+        cluster: Cluster = UNKNOWN if secure is None else secure.cluster
+
+        def register(server: grpc.Server) -> None:
+            admission_service_pb2_grpc.add_AdmissionServiceServicer_to_server(
+                AdmissionServicer(database, settings.limits, cluster), server
+            )
+
         ready = {"schema": schema}
         if secure is not None:
             ready["https"] = secure.ready

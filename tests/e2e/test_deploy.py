@@ -43,6 +43,7 @@ RARE: Final[Mapping[tuple[str, str, str], str]] = {
     ("hekla-scheduler", "list", "pods"): _NO_STREAMING,
     ("hekla-scheduler", "list", "nodes"): _NO_STREAMING,
     ("hekla-scheduler", "list", "priorityclasses.scheduling.k8s.io"): _NO_STREAMING,
+    ("hekla-webhook", "get", "namespaces"): "a pod group is made through Kubernetes",
     ("hekla-webhook", "patch", "secrets"): _FRESH,
     ("hekla-webhook", "patch", f"mutatingwebhookconfigurations.{_ADMISSION}"): _MENDED,
     ("hekla-webhook", "patch", f"validatingwebhookconfigurations.{_ADMISSION}"): _MENDED,

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -54,6 +54,7 @@ class Caller:
         self.host, _, port = address.rpartition(":")
         self.port = int(port)
         self.context = ssl.create_default_context(cadata=bundle)
+        self._kept: http.client.HTTPSConnection | None = None
 
     def open(self) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(
@@ -64,10 +65,17 @@ class Caller:
         self, path: str, body: Any, *, method: str = "POST", kind: str = "application/json"
     ) -> tuple[int, bytes]:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        with closing(self.open()) as connection:
-            connection.request(method, path, data, {"Content-Type": kind})
-            answer = connection.getresponse()
+        with closing(self.open()) if self._kept is None else nullcontext(self._kept) as chosen:
+            chosen.request(method, path, data, {"Content-Type": kind})
+            answer = chosen.getresponse()
             return answer.status, answer.read()
+
+    @contextmanager
+    def keeping(self) -> Iterator[Caller]:
+        """Send all by one connection, until the block ends."""
+        with closing(self.open()) as self._kept:
+            yield self
+        self._kept = None
 
     def ask(self, path: str, operation: str, value: Any, old: Any = None) -> Object:
         status, answer = self.send(path, review(path, operation, value, old))

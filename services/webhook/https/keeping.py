@@ -167,7 +167,7 @@ def _no_pass_phrase() -> str:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="ascii")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise InvalidError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -12,6 +12,7 @@ from hekla import lifecycle
 from hekla.kube.client import KubeClient
 from hekla.rpc.http import Check
 from hekla.store.database import Database
+from services.webhook.cluster import KubeCluster
 from services.webhook.config import WebhookConfig
 from services.webhook.https import server
 from services.webhook.https.app import App
@@ -21,7 +22,7 @@ from services.webhook.https.judge import judge
 from services.webhook.https.keeping import FileKeeper, Keeper, SecretKeeper
 from services.webhook.https.registration import Registrar
 from services.webhook.https.upkeep import Upkeep
-from services.webhook.world import StoredWorld
+from services.webhook.world import UNKNOWN, Cluster, StoredWorld
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class Running:
     address: str
     """``host:port``, with the port that was bound."""
     ready: Check
+    cluster: Cluster
+    """What is known of Kubernetes."""
 
 
 @contextmanager
@@ -39,6 +42,7 @@ def https(
     database: Database,
     *,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    cluster: Cluster | None = None,
 ) -> Iterator[Running | None]:
     """Serve until the block ends; None if settings do not ask for it.
 
@@ -52,13 +56,16 @@ def https(
         yield None
         return
 
-    def review(endpoint: Endpoint, asked: Review) -> Verdict:
-        return judge(endpoint, asked, StoredWorld(database), settings.limits)
-
     with ExitStack() as running:
+        kube = _kube(settings, running)
+        known = cluster or (UNKNOWN if kube is None else KubeCluster(kube))
+
+        def review(endpoint: Endpoint, asked: Review) -> Verdict:
+            return judge(endpoint, asked, StoredWorld(database, known), settings.limits)
+
         executor = ThreadPoolExecutor(settings.rpc_threads, thread_name_prefix="review")
         running.callback(executor.shutdown, wait=False)
-        keeper, registrar = _upkept(settings, running)
+        keeper, registrar = _upkept(settings, kube)
         listener = server.listen(settings.https_listen)
         serving = server.TlsServer(
             App(review, executor, read_timeout=settings.read_timeout),
@@ -72,22 +79,28 @@ def https(
             lifecycle.repeating("https-upkeep", upkeep.look, idle=settings.upkeep_period)
         )
         host = settings.https_listen.rpartition(":")[0]
-        yield Running(f"{host}:{listener.getsockname()[1]}", upkeep.problem)
+        yield Running(f"{host}:{listener.getsockname()[1]}", upkeep.problem, known)
 
 
-def _upkept(settings: WebhookConfig, running: ExitStack) -> tuple[Keeper, Registrar | None]:
-    """Who knows the certificate, and who registers it."""
-    files = settings.certificate_file, settings.key_file
-    if files[0] is not None and files[1] is not None and not settings.register:
-        return FileKeeper(files[0], files[1], settings.ca_file), None
-    kube = running.enter_context(
+def _kube(settings: WebhookConfig, running: ExitStack) -> KubeClient | None:
+    """Kubernetes, unless all that it is needed for is given or not wanted."""
+    if settings.certificate_file is not None and not settings.register:
+        return None
+    return running.enter_context(
         KubeClient.start(settings.kubeconfig, isolated=False, service="webhook")
     )
-    registrar = Registrar(kube, settings.target, settings.enabled_admission)
-    if files[0] is not None and files[1] is not None:
-        keeper: Keeper = FileKeeper(files[0], files[1], settings.ca_file)
-    else:
-        keeper = SecretKeeper(
-            kube, settings.namespace, settings.certificate_secret, settings.hosts
-        )
-    return keeper, registrar if settings.register else None
+
+
+def _upkept(
+    settings: WebhookConfig, kube: KubeClient | None
+) -> tuple[Keeper, Registrar | None]:
+    """Who knows the certificate, and who registers it."""
+    registrar = None
+    if kube is not None and settings.register:
+        registrar = Registrar(kube, settings.target, settings.enabled_admission)
+    if settings.certificate_file is not None and settings.key_file is not None:
+        files = FileKeeper(settings.certificate_file, settings.key_file, settings.ca_file)
+        return files, registrar
+    assert kube is not None
+    name = settings.certificate_secret
+    return SecretKeeper(kube, settings.namespace, name, settings.hosts), registrar
