@@ -74,12 +74,10 @@ class Sandbox:
                 raise MountError(f"nothing can be mounted at {mount.target}")
         words = [self.binary, "--unshare-pid", "--as-pid-1", "--new-session", "--unshare-uts"]
         words += ["--hostname", hostname, *self.top, "--proc", "/proc"]
-        words += ["--overlay-src", _ETC, "--overlay-src", str(layer), "--tmp-overlay", _ETC]
+        words += _own(_ETC, layer)
         covered = covers(placed)
         for folder in covered:
-            words += ["--overlay-src", folder, "--tmp-overlay", folder]
-            for point in _mounted_below(folder):
-                words += ["--dev-bind-try", point, point]
+            words += _own(folder)
         if any(_below(str(pod), folder) for folder in covered):
             words += [
                 "--bind",
@@ -203,10 +201,35 @@ def _top() -> Iterator[str]:
     for entry in sorted(Path("/").iterdir()):
         if entry.name in {"proc", "etc"}:
             continue
-        if entry.is_symlink():
-            yield from ("--symlink", str(entry.readlink()), str(entry))
-        else:
-            yield from ("--dev-bind-try", str(entry), str(entry))
+        yield from _shown(entry, str(entry))
+
+
+def _own(folder: str, layer: Path | None = None) -> list[str]:
+    """The arguments that make a folder the container's own, with what is in it and in a layer.
+
+    An overlay; but a plain user can make none of a folder in which others are mounted. There it
+    is a folder in memory that shows each of its entries.
+    """
+    if not any(_mounted_below(folder)):
+        layers = [folder, *([str(layer)] if layer else [])]
+        return [
+            *(word for each in layers for word in ("--overlay-src", each)),
+            "--tmp-overlay",
+            folder,
+        ]
+    added = {entry.name: entry for entry in (layer.iterdir() if layer else ())}
+    words = ["--perms", f"{Path(folder).stat().st_mode & 0o7777:o}", "--tmpfs", folder]
+    for entry in [entry for entry in Path(folder).iterdir() if entry.name not in added]:
+        words += _shown(entry, str(entry))
+    for name, entry in added.items():
+        words += _shown(entry, f"{folder}/{name}")
+    return words
+
+
+def _shown(entry: Path, place: str) -> list[str]:
+    if entry.is_symlink():
+        return ["--symlink", str(entry.readlink()), place]
+    return ["--dev-bind-try", str(entry), place]
 
 
 def _mounted_below(folder: str) -> Iterator[str]:

@@ -42,7 +42,8 @@ def test_a_new_cluster_has_its_namespaces_nodes_and_classes(cluster: LocalCluste
     ]
     assert names("/api/v1/nodes") == ["node-0", "node-1", "node-2"]
     assert names(CLASSES) == ["system-cluster-critical", "system-node-critical"]
-    assert "node-1" in names("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")
+    leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+    wait_until(lambda: "node-1" in names(leases), what="the nodes' leases")
     node = cluster.get("/api/v1/nodes/node-0")
     assert node["status"]["allocatable"] == {
         "cpu": "16",
