@@ -47,6 +47,8 @@ JOB_UID: Final = "hekla.io/job-uid"
 GROUP_UID: Final = "hekla.io/group-uid"
 """Annotation: uid of the pod's group, so that no pod is taken for one of an older group."""
 OUTCOME_FINALIZER: Final = "hekla.io/outcome"
+CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"
+"""Annotation of a queue: ``true`` if it was closed with its parent, and opens with it."""
 SIMULATE_DURATION: Final = "hekla.io/simulate-duration"
 SIMULATE_EXIT_CODE: Final = "hekla.io/simulate-exit-code"
 

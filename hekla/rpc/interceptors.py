@@ -16,6 +16,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from hekla.domain.errors import InvalidError, UnavailableError
+from hekla.rpc.callers import Callers, caller_of
 from hekla.rpc.errors import code_of, end_call
 from hekla.rpc.streams import Streams, on_threads
 from hekla.telemetry import metrics
@@ -41,8 +42,9 @@ class Malformed:
 class Surround(grpc.ServerInterceptor):
     """Puts the wrappers around each method; one for each server."""
 
-    def __init__(self, streams: Streams) -> None:
+    def __init__(self, streams: Streams, callers: Callers) -> None:
         self._streams = streams
+        self._callers = callers
         self._conversing = ThreadPoolExecutor(2, thread_name_prefix="conversing")
         self._without_deadline: set[str] = set()
 
@@ -91,6 +93,10 @@ class Surround(grpc.ServerInterceptor):
         )
 
     def _unary(self, behaviour: Unary, method: str) -> Unary:
+        def limited(request: Any, context: grpc.ServicerContext) -> Any:
+            self._callers.take(caller_of(context))
+            return behaviour(request, context)
+
         def call(request: Any, context: grpc.ServicerContext) -> Any:
             started = time.perf_counter()
             self._note_deadline(context, method)
@@ -99,7 +105,7 @@ class Surround(grpc.ServerInterceptor):
                     end_call(context, request.error, method)
                 if not context.is_active():
                     end_call(context, UnavailableError("nobody waits any more"), method)
-                return _guarded(behaviour, request, context, method)
+                return _guarded(limited, request, context, method)
             finally:
                 metrics.rpc_seconds.labels(method).observe(time.perf_counter() - started)
                 _count(context, method)
@@ -111,7 +117,10 @@ class Surround(grpc.ServerInterceptor):
             try:
                 if isinstance(request, Malformed):
                     end_call(context, request.error, method)
-                yield from self._streams.run(behaviour, request, context, method)
+                caller = caller_of(context)
+                self._callers.take(caller)
+                with self._callers.streaming(caller):
+                    yield from self._streams.run(behaviour, request, context, method)
             except Exception as error:
                 end_call(context, error, method)
             finally:

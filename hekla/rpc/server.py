@@ -14,6 +14,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from hekla import lifecycle
+from hekla.rpc.callers import NO_LIMITS, CallerLimits, Callers
 from hekla.rpc.interceptors import Surround
 from hekla.rpc.listen import UNIX, ListenError, require_free
 from hekla.rpc.streams import Streams
@@ -56,6 +57,7 @@ def serving(
     drain_timeout: timedelta = timedelta(0),
     stream_permits: int = STREAM_PERMITS,
     stall_timeout: timedelta = STALL_TIMEOUT,
+    caller_limits: CallerLimits = NO_LIMITS,
 ) -> Iterator[Server]:
     """Serve until the block ends.
 
@@ -68,7 +70,7 @@ def serving(
         ListenError: nothing can listen on ``listen``.
     """
     streams = Streams(stream_permits, stall_timeout)
-    surround = Surround(streams)
+    surround = Surround(streams, Callers(caller_limits))
     server = grpc.server(
         ThreadPoolExecutor(threads, thread_name_prefix="rpc"),
         interceptors=[surround],

@@ -23,6 +23,7 @@ import grpc
 from hekla import config, failpoint, lifecycle
 from hekla.config import ConfigError, setting
 from hekla.domain.errors import DomainError
+from hekla.rpc.callers import CallerLimits
 from hekla.rpc.http import Check, probes
 from hekla.rpc.listen import ListenError, require_local
 from hekla.rpc.server import Server, serving
@@ -52,6 +53,12 @@ class ServiceConfig:
 
     stream_permits: int = setting(default=256, minimum=0)
     """Streams open at once; each holds a thread for as long as it lasts."""
+
+    caller_calls_per_second: int = setting(default=2_000, minimum=0)
+    """How often one caller may call, twice that for a moment; 0 sets no limit."""
+
+    caller_streams: int = setting(default=256, minimum=0)
+    """Streams that one caller may have open; 0 sets no limit but that of all."""
 
     drain_timeout: timedelta = timedelta(seconds=10)
     """How long calls under way may take to finish when the process is told to stop."""
@@ -119,6 +126,9 @@ def listening(
                 services=services,
                 drain_timeout=settings.drain_timeout,
                 stream_permits=settings.stream_permits,
+                caller_limits=CallerLimits(
+                    settings.caller_calls_per_second, settings.caller_streams
+                ),
             )
         )
         log.info("serving", extra={"listen": server.address, "http_listen": http.address})

@@ -157,9 +157,14 @@ def load(session: Session, uids: Sequence[str] | None) -> Mapping[str, Queue]:
 
 
 def change(
-    session: Session, name: str, *, queue: Queue | None = None, state: QueueState | None = None
+    session: Session,
+    name: str,
+    *,
+    queue: Queue | None = None,
+    state: QueueState | None = None,
+    annotations: Mapping[str, str] | None = None,
 ) -> Queue:
-    """Give a queue an admitted new spec, or a new state.
+    """Give a queue an admitted new spec, a new state, or some new annotations.
 
     Raises:
         NotFoundError: there is none of that name.
@@ -181,6 +186,8 @@ def change(
         }
     if state is not None:
         values["state"] = state.value
+    if annotations is not None:
+        values["annotations"] = {**row.annotations, **annotations}
     if all(getattr(row, column) == value for column, value in values.items()):
         return _to_queue(row)
     changed = session.scalars(

@@ -31,6 +31,9 @@ rpc_streams = Gauge("hekla_rpc_streams", "Streams that are open.", ["method"])
 rpc_streams_stalled = Counter(
     "hekla_rpc_streams_stalled", "Streams closed because their client did not read.", ["method"]
 )
+rpc_limited = Counter(
+    "hekla_rpc_limited", "Calls and streams refused since their caller has too many.", ["what"]
+)
 
 # ---- Postgres --------------------------------------------------------------------------
 

@@ -181,7 +181,7 @@ def main(settings: ControllerConfig) -> None:
                 PodLogs(database, kube),
             ),
             QueueServicer(queue_calls, hub),
-            PodGroupServicer(PodGroupCalls(database), hub),
+            PodGroupServicer(PodGroupCalls(database, admission), hub),
         )
         running.enter_context(
             service.listening(

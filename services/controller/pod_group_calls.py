@@ -12,6 +12,7 @@ from hekla.api.pod_group import PodGroup, PodGroupStatus
 from hekla.domain import selector
 from hekla.domain.errors import InvalidError, NotFoundError, PreconditionError
 from hekla.domain.names import Key
+from hekla.rpc.admission import CREATE, Admission
 from hekla.store import feed, leases, pod_groups
 from hekla.store.database import Database, Session
 from hekla.store.feed import Cursor
@@ -34,22 +35,22 @@ class GroupPage(NamedTuple):
 class PodGroupCalls:
     """Calls on pod groups."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, admission: Admission) -> None:
         self._database = database
+        self._admission = admission
 
     def create(self, group: PodGroup, asking: Asking) -> PodGroup:
-        """Store a group that belongs to no job."""
-        violations = bounds.violations(group)
-        if violations:
-            raise InvalidError.of(violations)
-        meta = named(group.metadata)
+        """Admit and store a group that belongs to no job."""
+        named_group = group.model_copy(update={"metadata": named(group.metadata)})
 
         def act() -> PodGroup:
+            admitted = self._admission.pod_group(CREATE, named_group).object
+            meta = admitted.metadata
             with self._database.transaction() as session:
                 made = pod_groups.make(
                     session,
                     Key(meta.namespace, meta.name),
-                    group.spec,
+                    admitted.spec,
                     job=None,
                     labels=meta.labels or {},
                     annotations=meta.annotations or {},

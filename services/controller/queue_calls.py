@@ -9,22 +9,21 @@ from uuid import UUID, uuid4
 
 from hekla.api.naming import named
 from hekla.api.queue import Queue
-from hekla.domain import names, selector
+from hekla.domain import selector
 from hekla.domain.errors import (
     ConflictError,
     InvalidError,
-    NotFoundError,
-    PreconditionError,
     Violation,
 )
 from hekla.domain.phases import QueueState
 from hekla.rpc.admission import CREATE, DELETE, UPDATE, Admission
-from hekla.store import feed, jobs, pod_groups, queues
+from hekla.store import feed, queues
 from hekla.store.database import Database, Session
 from hekla.store.feed import Cursor
 from hekla.store.once import Asking, done_before, once
 from hekla.store.requests import Answered
 from services.controller.queue_counts import QueueCounts
+from services.controller.queue_states import close, follow_parent, is_busy, open_
 
 OPEN: Final = "OpenQueue"
 CLOSE: Final = "CloseQueue"
@@ -68,7 +67,7 @@ class QueueCalls:
         uid = uuid4()
         with self._database.transaction() as session:
             asking.note(session, uids=[uid], warnings=admitted.warnings)
-            made = queues.make(session, admitted.object, uid=uid)
+            made = follow_parent(session, queues.make(session, admitted.object, uid=uid))
         return MadeQueue(made, admitted.warnings)
 
     def _made_before(self, session: Session, answered: Answered) -> MadeQueue:
@@ -135,6 +134,7 @@ class QueueCalls:
                 raise ConflictError(f"queue {name} changed since it was read; try again")
             asking.note(session, uids=[UUID(old.metadata.uid)], warnings=admitted.warnings)
             changed = queues.change(session, name, queue=admitted.object)
+            changed = follow_parent(session, changed)
         return MadeQueue(changed, admitted.warnings)
 
     def delete(self, name: str, asking: Asking) -> None:
@@ -150,7 +150,7 @@ class QueueCalls:
             queues.remove(session, name)
 
     def command(self, name: str, action: str, asking: Asking) -> Queue:
-        """Open or close a queue. One that still has jobs is Closing until they are gone."""
+        """Open or close a queue, and those below it; see :mod:`queue_states`."""
         if action not in (OPEN, CLOSE):
             raise InvalidError.of(
                 [Violation("action", f"must be one of {OPEN}, {CLOSE}, is {action[:60]!r}")]
@@ -160,13 +160,13 @@ class QueueCalls:
             with self._database.transaction() as session:
                 queue = queues.get(session, name)
                 asking.note(session, uids=[UUID(queue.metadata.uid)])
-                return queues.change(session, name, state=_state(session, queue, action))
+                return open_(session, queue) if action == OPEN else close(session, queue)
 
         def again(session: Session, answered: Answered) -> Queue:
             return queues.get_by_uid(session, answered.uids[0])
 
         changed = once(self._database, asking, act, again)
-        self._closing = self._closing or changed.status.state == QueueState.CLOSING
+        self._closing = self._closing or action == CLOSE
         return self._counts.fill(changed)
 
     def settle_once(self) -> bool:
@@ -185,37 +185,3 @@ class QueueCalls:
         self._closing = bool(closing)
         self._look_at = time.monotonic() + LOOK_SECONDS
         return False
-
-
-def is_busy(session: Session, name: str) -> bool:
-    """Whether jobs wait or run in the queue."""
-    return jobs.exists_live_in_queue(session, name) or bool(
-        pod_groups.page(session, queue=name, limit=1)
-    )
-
-
-def _state(session: Session, queue: Queue, action: str) -> QueueState:
-    """The state that a command leads to."""
-    name = queue.metadata.name
-    if action == OPEN:
-        _require_open_parent(session, queue)
-        return QueueState.OPEN
-    if name in (names.ROOT_QUEUE, names.DEFAULT_QUEUE):
-        raise PreconditionError(f"queue {name} is always open")
-    return QueueState.CLOSING if is_busy(session, name) else QueueState.CLOSED
-
-
-def _require_open_parent(session: Session, queue: Queue) -> None:
-    parent = queue.spec.parent or names.ROOT_QUEUE
-    if queue.metadata.name == names.ROOT_QUEUE:
-        return
-    try:
-        state = queues.get(session, parent).status.state
-    except NotFoundError:
-        raise PreconditionError(
-            f"queue {queue.metadata.name} cannot be opened: its parent {parent} does not exist"
-        ) from None
-    if state != QueueState.OPEN:
-        raise PreconditionError(
-            f"queue {queue.metadata.name} cannot be opened: its parent {parent} is {state}"
-        )

@@ -163,7 +163,7 @@ def scene(
                 QueueServicer(queue_calls, hub), server
             )
             pod_group_service_pb2_grpc.add_PodGroupServiceServicer_to_server(
-                PodGroupServicer(PodGroupCalls(database), hub), server
+                PodGroupServicer(PodGroupCalls(database, admission), hub), server
             )
 
         listening = running.enter_context(ExitStack())

@@ -62,7 +62,7 @@ class Controller:
 
         def register(server: grpc.Server) -> None:
             pod_group_service_pb2_grpc.add_PodGroupServiceServicer_to_server(
-                PodGroupServicer(PodGroupCalls(self.database), hub), server
+                PodGroupServicer(PodGroupCalls(self.database, admission), hub), server
             )
             calls = QueueCalls(self.database, admission, QueueCounts(self.database))
             queue_service_pb2_grpc.add_QueueServiceServicer_to_server(

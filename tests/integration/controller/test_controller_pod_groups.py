@@ -14,7 +14,13 @@ from hekla.api.meta import ObjectMeta
 from hekla.api.pod_group import PodGroup, PodGroupSpec, PodGroupStatus
 from hekla.domain.names import pod_group_name
 from hekla.store.database import Database
-from hekla.v1 import pod_group_pb2, pod_group_service_pb2 as messages
+from hekla.v1 import (
+    meta_pb2,
+    pod_group_pb2,
+    pod_group_service_pb2 as messages,
+    queue_pb2,
+    queue_service_pb2,
+)
 from tests.support.controller_scene import SOON, Driver, Scene, lead, refused, until
 from tests.support.store import due, forget_work, value
 
@@ -168,6 +174,8 @@ def test_a_group_is_deleted_by_name_and_if_it_is_named_uid(served: Scene) -> Non
 def test_groups_come_in_pages_oldest_first(served: Scene) -> None:
     for name in ("c", "b", "a"):
         create(served, name)
+    gold = queue_pb2.Queue(metadata=meta_pb2.ObjectMeta(name="gold"))
+    served.queues.CreateQueue(queue_service_pb2.CreateQueueRequest(queue=gold), timeout=SOON)
     create(served, "d", queue="gold")
 
     assert listed(served, page_size=2) == [["c", "b"], ["a", "d"]]

@@ -351,3 +351,55 @@ def test_a_watch_of_queues_goes_on_from_a_list(served: Scene) -> None:
     assert [(one.type, one.queue.metadata.name) for one in seen] == [("ADDED", "q")]
     with refused(Code.OUT_OF_RANGE):
         list(served.queues.WatchQueues(messages.WatchQueuesRequest(cursor="x"), timeout=SOON))
+
+
+def states(served: Scene, *queues: str) -> dict[str, str]:
+    return {name: get(served, name).status.state for name in queues}
+
+
+def test_queues_close_and_open_with_their_parent_but_for_those_closed_by_themselves(
+    served: Scene,
+) -> None:
+    create(served, "top")
+    create(served, "a", parent="top")
+    create(served, "b", parent="top")
+    create(served, "leaf", parent="a")
+    command(served, "b", "CloseQueue")
+
+    assert command(served, "top", "CloseQueue") == "Closed"
+
+    assert set(states(served, "top", "a", "b", "leaf").values()) == {"Closed"}
+    mark = "volcano.sh/closed-by-parent"
+    assert get(served, "leaf").metadata.annotations[mark] == "true"
+    assert mark not in get(served, "b").metadata.annotations
+    with refused(Code.FAILED_PRECONDITION, "its parent a is Closed"):
+        command(served, "leaf", "OpenQueue")
+
+    assert command(served, "top", "OpenQueue") == "Open"
+
+    expected = {"top": "Open", "a": "Open", "b": "Closed", "leaf": "Open"}
+    assert states(served, *expected) == expected
+    assert get(served, "leaf").metadata.annotations[mark] == "false"
+
+
+def test_a_queue_below_a_closed_one_is_closed_with_it(served: Scene) -> None:
+    create(served, "top")
+    command(served, "top", "CloseQueue")
+
+    create(served, "new", parent="top")
+
+    assert states(served, "new") == {"new": "Closed"}
+    command(served, "top", "OpenQueue")
+    assert states(served, "new") == {"new": "Open"}
+
+
+def test_queues_are_chosen_by_state_and_parent(served: Scene) -> None:
+    create(served, "top")
+    create(served, "a", parent="top")
+    create(served, "b", parent="top")
+    command(served, "b", "CloseQueue")
+
+    assert listed(served, parent="top") == [["a", "b"]]
+    assert listed(served, parent="top", states=["Closed"]) == [["b"]]
+    with refused(Code.INVALID_ARGUMENT, "states: must be of "):
+        listed(served, states=["Shut"])

@@ -432,3 +432,67 @@ def test_a_job_that_waits_says_why(served: Scene, driver: Driver) -> None:
 
     assert (waiting.phase, waiting.reason) == (JobPhase.PENDING, "NotInqueue")
     assert (unplaced.reason, unplaced.message) == ("NotEnough", "0/3 nodes have 4 more CPU")
+
+
+def test_jobs_are_chosen_by_when_they_came_and_ended(served: Scene, driver: Driver) -> None:
+    names = ("a", "b", "c")
+    made = {name: served.create(make_job(name)) for name in names}
+    with driver.database.transaction() as session:
+        for hour, name in enumerate(names):
+            session.execute(
+                text("update job set created_at = cast(:at as timestamptz) where name = :name"),
+                {"at": f"2026-01-0{hour + 1}T00:00:00Z", "name": name},
+            )
+    driver.start(made["b"].metadata.uid)
+    driver.end(made["b"].metadata.uid)
+
+    def found(**asked: Any) -> list[str]:
+        answer = served.jobs.ListJobs(messages.ListJobsRequest(**asked), timeout=SOON)
+        return [job.metadata.name for job in answer.jobs]
+
+    assert found(created_after="2026-01-02T00:00:00Z") == ["b", "c"]
+    assert found(created_before="2026-01-02T00:00:00Z") == ["a"]
+    assert found(finished_after="2026-01-01T00:00:00Z") == ["b"]
+    assert found(finished_before="2026-01-01T00:00:00Z") == []
+    with refused(Code.INVALID_ARGUMENT, "created_after: must be an instant"):
+        found(created_after="yesterday")
+
+
+def test_attempts_and_events_are_chosen_also_of_a_job_that_was_removed(
+    served: Scene, driver: Driver
+) -> None:
+    job = make_job("j", make_task("w", 2), make_task("m", 1))
+    uid = served.create(job).metadata.uid
+    driver.start(uid)
+    driver.pods.end("j-w-0", 1)
+    driver.observe()
+    driver.look(uid)
+
+    def chosen(**asked: Any) -> list[str]:
+        request = messages.ListAttemptsRequest(uid=uid, **asked)
+        answer = served.jobs.ListAttempts(request, timeout=SOON)
+        return sorted(one.pod_name for one in answer.attempts)
+
+    def page_of_pods(token: str) -> messages.ListPodsResponse:
+        request = messages.ListPodsRequest(job="j", page_size=2, page_token=token)
+        return served.jobs.ListPods(request, timeout=SOON)
+
+    assert chosen(task="w") == ["j-w-0", "j-w-1"]
+    assert chosen(outcomes=["Failed"]) == ["j-w-0"]
+    first = page_of_pods("")
+    rest = page_of_pods(first.next_page_token)
+    names = [one.attempt.pod_name for page in (first, rest) for one in page.pods]
+    assert (names, rest.next_page_token) == (["j-m-0", "j-w-0", "j-w-1"], "")
+    assert len(pods(served, job="j", phases=["Running"])) == 2
+    assert len(pods(served, job="j", task="m", phases=["Running", "Failed"])) == 1
+    everything = reasons(served, uid=uid)
+    assert reasons(served, uid=uid, page_size=1) == everything[:1]
+    assert reasons(served, uid=uid, type="Warning") == [
+        one for one in everything if one in {"Failed"}
+    ]
+
+    served.delete(get(served, uid=uid))
+    driver.look(uid)
+    driver.stop_pods(uid)
+    assert chosen(task="w") == ["j-w-0", "j-w-1"]
+    assert chosen(outcomes=["Failed"]) == ["j-w-0"]

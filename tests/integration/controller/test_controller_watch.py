@@ -284,3 +284,40 @@ def test_a_client_that_goes_makes_room_for_another(narrow: Scene) -> None:
     wait_until(lambda: streams() == open_before + 1, what="the permit to come back")
     until(watch(narrow), bookmarked)
     second.cancel()
+
+
+def relabel(served: Scene, name: str, team: str) -> None:
+    key = {"namespace": "default", "name": name}
+    job = served.jobs.GetJob(messages.GetJobRequest(**key), timeout=SOON).job
+    job.metadata.labels["team"] = team
+    served.jobs.UpdateJob(messages.UpdateJobRequest(job=job), timeout=SOON)
+
+
+def test_a_watch_of_labels_tells_when_a_job_begins_and_ceases_to_match(served: Scene) -> None:
+    for name, team in (("a", "red"), ("b", "blue")):
+        job = make_job(name)
+        labelled = job.metadata.model_copy(update={"labels": {"team": team}})
+        served.create(job.model_copy(update={"metadata": labelled}))
+    stream = watch(served, label_selector="team=red", queue="default")
+    assert [shown(one) for one in until(stream, bookmarked)][:-1] == [("ADDED", "a")]
+    cursor = listed_cursor(served)
+
+    def told(type_: str, name: str) -> list[tuple[str, str]]:
+        seen = until(stream, lambda one: shown(one) == (type_, name))
+        return [shown(one) for one in seen if not bookmarked(one)]
+
+    relabel(served, "b", "red")
+    assert told("ADDED", "b") == [("ADDED", "b")]
+    relabel(served, "a", "blue")
+    assert told("DELETED", "a") == [("DELETED", "a")]
+    relabel(served, "a", "red")
+    assert told("ADDED", "a") == [("ADDED", "a")]
+    stream.cancel()
+    again = watch(served, cursor, label_selector="team=blue")
+    assert ("DELETED", "b") in {shown(one) for one in until(again, bookmarked)}
+    again.cancel()
+    assert [shown(one) for one in until(watch(served, queue="other"), bookmarked)] == [
+        ("BOOKMARK", "")
+    ]
+    with refused(Code.INVALID_ARGUMENT, "selector"):
+        next(watch(served, label_selector="=="))
