@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -94,6 +95,26 @@ def test_a_stopped_service_stays_so_is_named_by_what_needs_it_and_up_starts_it_a
     assert "cannot be reached" in line
     stack.ok("up", "--detach")
     assert stack.run("status").returncode == 0
+
+
+def test_the_local_cluster_is_told_of_the_webhook_until_it_is_unregistered(
+    stack: Stack,
+) -> None:
+    def registered() -> int:
+        root = f"{stack.endpoint('kubernetes')}/apis/admissionregistration.k8s.io/v1"
+        found = 0
+        for kind in ("mutating", "validating"):
+            with urllib.request.urlopen(f"{root}/{kind}webhookconfigurations") as answer:
+                found += len(json.load(answer)["items"])
+        return found
+
+    assert registered() == 2
+    assert "'hekla stop webhook' first" in stack.fails("webhook", "unregister")
+    stack.ok("stop", "webhook")
+    assert stack.ok("webhook", "unregister").count("removed") == 2
+    assert registered() == 0
+    stack.ok("start", "webhook")
+    assert registered() == 2
 
 
 def test_whatever_is_killed_is_started_again(stack: Stack) -> None:

@@ -144,6 +144,9 @@ def test_a_switch_needs_no_value() -> None:
 
     assert settings.verbose
     assert settings.threads == 3
+    assert not load("--no-verbose", HEKLA_X_VERBOSE="true").verbose
+    assert problems("--no-threads") == ("--no-threads is no setting",)
+    assert problems("--no-verbose=true") == ("--no-verbose is no setting",)
 
 
 def test_an_empty_variable_counts_as_not_set() -> None:

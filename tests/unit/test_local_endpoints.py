@@ -123,6 +123,18 @@ def test_every_service_gets_ports_and_the_addresses_of_those_it_calls(tmp_path: 
     assert stack.endpoints(home, options, ports)["controller"] == both
 
 
+def test_the_first_webhook_answers_the_local_cluster(tmp_path: Path) -> None:
+    home, options = Home(tmp_path), Options(replicas={"webhook": 2})
+    ports = {purpose: number for number, purpose in enumerate(stack.purposes(options), 1)}
+
+    units = {spec.name: spec for spec in stack.specs(home, options, ports)}
+
+    where = f"127.0.0.1:{ports['webhook-https']}"
+    assert units["webhook"].env["HEKLA_WEBHOOK_HTTPS_LISTEN"] == where
+    assert units["webhook"].env["HEKLA_WEBHOOK_URL"] == f"https://{where}"
+    assert "HEKLA_WEBHOOK_HTTPS_LISTEN" not in units["webhook-2"].env
+
+
 def test_a_database_of_somebody_elses_is_used_and_shown_to_nobody(tmp_path: Path) -> None:
     url = "postgresql://u:secret@db/hekla"
     options = Options(database_url=url)
