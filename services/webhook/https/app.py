@@ -29,6 +29,8 @@ _DRAINED: Final = 10 * BODY_LIMIT
 _HELD: Final = 64 * 2**20
 """Bytes of all bodies together."""
 ANSWER_TIMEOUT: Final = 10.0
+_SHARE: Final = 0.9
+"""Of the time that an API server waits: an answer that comes too late is none."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -168,7 +170,7 @@ def _patience(scope: Scope) -> float:
     """How long the API server says that it waits, within ours."""
     asked = parse_qs(scope["query_string"].decode("latin-1")).get("timeout", [""])[-1]
     try:
-        return min(ANSWER_TIMEOUT, max(0.1, duration.parse(asked).total_seconds()))
+        return min(ANSWER_TIMEOUT, max(0.1, _SHARE * duration.parse(asked).total_seconds()))
     except (InvalidError, OverflowError):
         return ANSWER_TIMEOUT
 
