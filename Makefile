@@ -51,8 +51,8 @@ chaos: setup ## Run every round of killing and cutting off; CHAOS_SEED picks ano
 	@$(BIN)/python -m pytest tests/chaos
 
 .PHONY: bench
-bench: setup ## Print the speed of the scheduling core, beside the oracle's, of the Kubernetes client and of the local cluster
-	@missed=0; for part in core scheduler kube local; do \
+bench: setup ## Print the speed of the scheduling core, beside the oracle's, of the Kubernetes client, the local cluster and admission
+	@missed=0; for part in core scheduler kube local admission; do \
 		$(BIN)/python -m tests.benchmarks.bench_$$part || missed=1; done; exit $$missed
 
 LOAD_SCALE ?= 1

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tools import draw_config, draw_flow_states, draw_states
+from tools import draw_admission, draw_config, draw_flow_states, draw_states
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "docs/admission.md": draw_admission.draw,
     "docs/configuration.md": draw_config.draw,
     "docs/states.md": lambda: f"{draw_states.draw()}\n{draw_flow_states.draw()}",
 }

@@ -188,7 +188,7 @@ RULES: Final = (
         path="spec.tasks[].name",
         says="`<job>-<task>-<index>` has at most 63 characters, up to the largest index; also"
         " when a task grows.",
-        example="{replicas: 11} where `<job>-<task>-9` has 63",
+        example="{replicas: 11} where <job>-<task>-9 has 63 characters",
         beyond=True,
     ),
     Rule(
