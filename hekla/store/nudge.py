@@ -24,6 +24,9 @@ from hekla.store.database import CONNECT
 log = logging.getLogger(__name__)
 
 CHANNEL: Final = "hekla_change"
+"""Hints of changes that the controller makes, who writes most of all."""
+FLOW_CHANNEL: Final = "hekla_change_flow"
+"""Hints of changes that the flow service makes, so that those of jobs do not wake it."""
 LEAST_GAP_SECONDS: Final = 0.01
 RECONNECT_SECONDS: Final = 1.0
 BEAT: Final = "beat"
@@ -35,9 +38,13 @@ SELDOM_SECONDS: Final = 1.0
 
 
 class Nudge:
-    """Sends and receives hints. ``url`` is a direct one, past any pooling proxy."""
+    """Sends and receives hints. ``url`` is a direct one, past any pooling proxy.
 
-    def __init__(self, url: str) -> None:
+    All who change the same kinds, and nobody else, share a channel.
+    """
+
+    def __init__(self, url: str, channel: str = CHANNEL) -> None:
+        self._channel = channel
         self._url = url.replace("postgresql+psycopg://", "postgresql://")
         self._stop = threading.Event()
         self._to_send = threading.Event()
@@ -109,7 +116,7 @@ class Nudge:
                         hint = self._to_send.wait(BEAT_SECONDS)
                         self._to_send.clear()
                         payload = "" if hint else f", '{BEAT}'"
-                        connection.execute(f"notify {CHANNEL}{payload}".encode())
+                        connection.execute(f"notify {self._channel}{payload}".encode())
                         self._stop.wait(LEAST_GAP_SECONDS)
             except psycopg.Error:
                 log.debug("hints are not sent; others will poll", exc_info=True)
@@ -120,7 +127,7 @@ class Nudge:
         while not self._stop.is_set():
             try:
                 with self._connect() as connection:
-                    connection.execute(f"listen {CHANNEL}".encode())
+                    connection.execute(f"listen {self._channel}".encode())
                     self._to_send.set()  # to be heard by ourselves
                     while not self._stop.is_set():
                         for hint in connection.notifies(timeout=1, stop_after=1):

@@ -19,7 +19,7 @@ from hekla.store import job_flows, job_templates, migrate, work
 from hekla.store.database import Database
 from hekla.store.dispatcher import Dispatcher
 from hekla.store.hub import Hub
-from hekla.store.nudge import Nudge
+from hekla.store.nudge import FLOW_CHANNEL, Nudge
 from hekla.telemetry import metrics
 from hekla.v1 import (
     cron_job_service_pb2,
@@ -72,7 +72,8 @@ def main(settings: FlowConfig) -> None:
     """Drive flows."""
     termination = Termination.by_signal()
     database = Database(settings.database_url, pool_size=settings.pool_size)
-    nudge = Nudge(settings.database_direct_url or settings.database_url)
+    direct = settings.database_direct_url or settings.database_url
+    nudge = Nudge(direct, FLOW_CHANNEL)
     database.on_change(nudge.poke)
     hub = Hub(
         database, {job_flows.KIND: job_flows.load, job_templates.KIND: job_templates.load}

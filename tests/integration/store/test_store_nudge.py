@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from hekla.store import work
 from hekla.store.database import Database
-from hekla.store.nudge import LEAST_GAP_SECONDS, Nudge
+from hekla.store.nudge import FLOW_CHANNEL, LEAST_GAP_SECONDS, Nudge
 from tests.support.store import add_job, value
 from tests.support.waiting import wait_until
 
@@ -58,6 +58,20 @@ def test_a_change_is_hinted_to_other_processes(database: Database, direct: str) 
         assert there.wait(seen, timeout=5) > seen
         assert time.monotonic() - before < 2
         changing.close()
+
+
+def test_hints_on_another_channel_are_for_others(database: Database, direct: str) -> None:
+    with (
+        Nudge(direct).running() as here,
+        Nudge(direct, FLOW_CHANNEL).running() as apart,
+        Nudge(direct).running() as there,
+    ):
+        wait_for_listeners(database, 2)
+        seen, others = there.count, apart.count
+        here.poke()
+        wait_until(lambda: there.count > seen, what="the hint to arrive")
+
+        assert apart.count == others
 
 
 def test_many_hints_at_once_are_sent_as_few(database: Database, direct: str) -> None:
