@@ -24,6 +24,7 @@ def defaults(pod: Object) -> None:
     spec = pod.get("spec")
     if not isinstance(spec, dict):
         return
+    _leave_out_nulls(spec)
     for key, value in (
         ("restartPolicy", "Always"),
         ("terminationGracePeriodSeconds", _GRACE),
@@ -43,6 +44,17 @@ def defaults(pod: Object) -> None:
             requests = asked.get("requests") or {}
             if isinstance(requests, dict):
                 asked["requests"] = asked["limits"] | requests
+
+
+def _leave_out_nulls(value: object) -> None:
+    """Null is absent, to whoever reads it as a pod."""
+    if isinstance(value, dict):
+        for key in [key for key, item in value.items() if item is None]:
+            del value[key]
+    for item in value.values() if isinstance(value, dict) else ():
+        _leave_out_nulls(item)
+    for item in value if isinstance(value, list) else ():
+        _leave_out_nulls(item)
 
 
 def first_status(pod: Object) -> Object:
