@@ -111,7 +111,10 @@ def _in_order(case: Case[JobFlow]) -> Iterator[Violation]:
 def _fixed(case: Case[JobFlow]) -> Iterator[Violation]:
     assert case.old is not None
     if encode(case.object.spec).get("flows") != encode(case.old.spec).get("flows"):
-        yield Violation("spec.flows", "must not change")
+        yield Violation(
+            "spec.flows",
+            "must not change: delete the flow and create it anew to run another graph",
+        )
 
 
 def _probes(case: Case[JobFlow]) -> Iterator[Violation]:
