@@ -16,15 +16,15 @@ from tests.support.stack import running_stack
 SMALL = [shape.scaled(0.02) for shape in SHAPES[1:]]
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(200)
 def test_a_fiftieth_of_the_load_runs_to_its_end_and_keeps_every_promise(tmp_path: Path) -> None:
     nodes = nodes_for(max(shape.all_pods for shape in SMALL))
     told: list[str] = []
     with running_stack(tmp_path / "h", f"--nodes={nodes}", "--runtime=simulate") as stack:
         target = Target(stack.home)
-        closed = run(target, Plan(SMALL[0], clients=4, seconds=0.2, timeout=30), told.append)
+        closed = run(target, Plan(SMALL[0], clients=4, seconds=0.2, timeout=60), told.append)
         opened = run(
-            target, Plan(SMALL[2], clients=0, rate=20, seconds=0.2, timeout=30), told.append
+            target, Plan(SMALL[2], clients=0, rate=20, seconds=0.2, timeout=60), told.append
         )
 
     for outcome in (closed, opened):
