@@ -50,7 +50,8 @@ def https(
 
     Raises:
         ListenError: nothing can listen there.
-        InvalidError: Kubernetes is needed, and nothing says where it is.
+        InvalidError: Kubernetes is needed, and nothing says where it is; or files are no
+            certificate with its key.
     """
     if settings.https_listen is None:
         yield None
@@ -66,6 +67,8 @@ def https(
         executor = ThreadPoolExecutor(settings.rpc_threads, thread_name_prefix="review")
         running.callback(executor.shutdown, wait=False)
         keeper, registrar = _upkept(settings, kube)
+        if isinstance(keeper, FileKeeper):
+            keeper.load(now())  # tells now what would fail later
         listener = server.listen(settings.https_listen)
         serving = server.TlsServer(
             App(review, executor, read_timeout=settings.read_timeout),
