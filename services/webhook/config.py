@@ -10,11 +10,13 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from hekla.config import ConfigError, setting
+from hekla.domain.errors import InvalidError
 from hekla.domain.names import SCHEDULER_NAME
 from hekla.rpc.service import ServiceConfig
 from services.webhook.https.inventory import ENDPOINTS, REGISTERED
 from services.webhook.https.registration import Target
-from services.webhook.rules.world import Limits
+from services.webhook.rules.resource_groups import ResourceGroup, read_groups
+from services.webhook.rules.world import COMPATIBLE, Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,9 @@ class WebhookConfig(ServiceConfig):
 
     admission_extra: Literal["deny", "warn"] = "deny"
     """What rules do that Volcano does not have."""
+
+    resource_groups: Path | None = None
+    """A file of resource groups, as Volcano's --admission-conf has them."""
 
     compat: tuple[str, ...] = ()
     """Differences from Volcano to take back, by the names of docs/differences.md:
@@ -127,7 +132,8 @@ class WebhookConfig(ServiceConfig):
             protect_root_queue=self.protect_root_queue,
             protect_used_queues=self.protect_used_queues,
             extra_warns=self.admission_extra == "warn",
-            compat=frozenset(self.compat),
+            resource_groups=_groups(self.resource_groups),
+            compat=_known(self.compat),
         )
 
 
@@ -139,3 +145,20 @@ def _host(url: str) -> str | None:
         return parts.hostname if parts.scheme == "https" and bare and parts.port != 0 else None
     except ValueError:  # a port that is no number
         return None
+
+
+def _groups(path: Path | None) -> tuple[ResourceGroup, ...]:
+    if path is None:
+        return ()
+    try:
+        return read_groups(path.read_text())
+    except (OSError, UnicodeDecodeError, InvalidError) as error:
+        raise InvalidError(f"the resource groups in {path}: {error}") from None
+
+
+def _known(compat: tuple[str, ...]) -> frozenset[str]:
+    for name in compat:
+        if name not in COMPATIBLE:
+            known = ", ".join(COMPATIBLE)
+            raise InvalidError(f"compat must be among {known}, has {name!r}")
+    return frozenset(compat)

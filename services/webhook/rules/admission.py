@@ -117,7 +117,7 @@ _FILLS: Final[Mapping[type[Any], _Fill]] = {
     Queue: lambda queue, _, __: defaults.created_queue(queue),
     PodGroup: lambda group, world, _: defaults.created_pod_group(group, world),
     JobTemplate: lambda template, _, __: defaults.stored_template(template),
-    Pod: lambda pod, _, __: created_pod(pod),
+    Pod: lambda pod, _, limits: created_pod(pod, limits.resource_groups),
     **dict.fromkeys((JobFlow, CronJob, Command), lambda obj, _, __: defaults.placed(obj)),
     **dict.fromkeys((HyperNode, Numatopology), lambda obj, _, __: defaults.unplaced(obj)),
 }

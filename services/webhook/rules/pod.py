@@ -5,7 +5,7 @@ A pod has no model: it is Kubernetes' own kind, and all of it is passed on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from hekla.domain import paths
 from hekla.domain.errors import Violation
 from hekla.domain.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
 from services.webhook.rules.registry import CREATION, Case, Rule
+from services.webhook.rules.resource_groups import ResourceGroup
 
 BUDGETS: Final = (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE)
 GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
@@ -36,6 +37,13 @@ class Pod:
         return {key: value for key, value in given.items() if isinstance(value, str)}
 
     @property
+    def namespace(self) -> str:
+        """Where it is to be."""
+        metadata = self.raw.get("metadata")
+        given = metadata.get("namespace") if isinstance(metadata, Mapping) else None
+        return given if isinstance(given, str) else ""
+
+    @property
     def spec(self) -> Mapping[str, Any]:
         """Its spec."""
         spec = self.raw.get("spec")
@@ -48,8 +56,16 @@ class Pod:
         return name if isinstance(name, str) else ""
 
 
-def created_pod(pod: Pod) -> Pod:
-    """``pod`` as it is stored when it is new: with the gate that it asks for."""
+def created_pod(pod: Pod, groups: Sequence[ResourceGroup] = ()) -> Pod:
+    """``pod`` as it is stored when it is new: with its gate, and what its group gives it."""
+    pod = _gated(pod)
+    for group in groups:
+        if group.matches(pod.namespace, pod.annotations):
+            return Pod({**pod.raw, "spec": group.applied(pod.spec)})
+    return pod
+
+
+def _gated(pod: Pod) -> Pod:
     if pod.annotations.get(GATE) != "true":
         return pod
     gates = pod.spec.get("schedulingGates") or []

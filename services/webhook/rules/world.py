@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from hekla.api.queue import Queue
 from hekla.domain.names import SCHEDULER_NAME
 from hekla.domain.resources import Resources
+from services.webhook.rules.resource_groups import ResourceGroup
 
 VOLUME_WITHOUT_CLAIM: Final = "volume-without-claim"
 COMPATIBLE: Final = (VOLUME_WITHOUT_CLAIM,)
@@ -53,6 +54,8 @@ class Limits:
     """Whether a queue in which pods run may not be deleted."""
     extra_warns: bool = False
     """Whether rules that Volcano does not have only warn."""
+    resource_groups: tuple[ResourceGroup, ...] = ()
+    """What gives pods a place to run, the first that matches."""
     compat: frozenset[str] = frozenset()
     """Names out of ``COMPATIBLE`` for which Volcano's way is taken."""
     off: frozenset[str] = frozenset()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hekla.api.fields import shown
-from hekla.domain import quantity, syntax
+from hekla.domain import paths, quantity, syntax
 from hekla.domain.errors import InvalidError
 from services.webhook.rules.pods.shapes import Part
 
@@ -79,7 +79,8 @@ def _source(volume: Part) -> None:
         key for key, value in volume.value.items() if key != "name" and value is not None
     ]
     if len(sources) > 1:
-        volume.wrong(f"must have one source, has {', '.join(sorted(sources))}")
+        names = paths.printable(", ".join(sorted(sources)))[:80]
+        volume.wrong(f"must have one source, has {names}")
     for key in sources:
         source = volume.part(key)
         check_source = _SOURCES.get(key)
