@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import click
@@ -23,6 +23,7 @@ from hekla.client.waiting import (
     wait_for,
 )
 from hekla.domain import names
+from hekla.domain.attempt import Outcome
 from hekla.domain.errors import (
     DomainError,
     NotFoundError,
@@ -32,6 +33,7 @@ from hekla.domain.errors import (
 )
 from hekla.domain.phases import JobPhase
 
+EVER: Final = datetime.min.replace(tzinfo=UTC)
 WANTED: Final = (*map(str, JobPhase), FINISHED_SOMEHOW, DELETED)
 
 
@@ -115,7 +117,7 @@ def conclude(
         click.echo(f"job {key} reached {end}")
         return
     if waited.verdict is Verdict.IMPOSSIBLE:
-        raise PreconditionError(refusal(waited, wanted))
+        raise PreconditionError(refusal(waited, wanted, why_failed(client, job)))
     why = "" if waited.outage else why_pending(client, job)
     raise TimedOutError(overdue(waited, timeout, why))
 
@@ -138,6 +140,23 @@ def line(job: Job) -> str:
     pods = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     more = pods or status.state.message or ""
     return f"{job.metadata.name}: {phase(job)}" + (f" ({more})" if more else "")
+
+
+def why_failed(client: Client, job: Job) -> str:
+    """Which pod of a job failed last, and how."""
+    metadata = job.metadata
+    try:
+        failed = client.jobs.attempts(
+            metadata.namespace, metadata.name, uid=metadata.uid, outcomes=[Outcome.FAILED]
+        )
+    except DomainError:
+        return ""
+    ended = [attempt for attempt in failed if attempt.finished_at is not None]
+    if not ended:
+        return ""
+    last = max(ended, key=lambda attempt: attempt.finished_at or EVER)
+    codes = ", ".join(f"{name} with {code}" for name, code in last.exit_codes.items() if code)
+    return f"{last.pod_name} failed" + (f": {codes}" if codes else "")
 
 
 def why_pending(client: Client, job: Job) -> str:

@@ -117,13 +117,13 @@ def begin(jobs: Jobs, namespace: str, name: str) -> tuple[Job, str]:
     return jobs.get(namespace, name), cursor
 
 
-def refusal(waited: Waited, wanted: str) -> str:
-    """Why ``wanted`` will not come."""
+def refusal(waited: Waited, wanted: str, why: str = "") -> str:
+    """Why ``wanted`` will not come; ``why`` is what is known beyond the job's status."""
     job = waited.job
     key = names.Key(job.metadata.namespace, job.metadata.name)
     end = "was deleted" if waited.gone else f"is {phase(job)}"
-    why = f": {job.status.state.message}" if job.status.state.message else ""
-    return f"job {key} {end} and will not be {wanted}{why}"
+    said = job.status.state.message or why
+    return f"job {key} {end} and will not be {wanted}" + (f": {said}" if said else "")
 
 
 def overdue(waited: Waited, timeout: timedelta | None, why: str = "") -> str:

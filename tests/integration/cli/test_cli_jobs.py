@@ -137,6 +137,26 @@ def test_following_ends_as_soon_as_nobody_reads(address: str, served: Controller
     assert process.wait(timeout=30) == 141
 
 
+def test_a_wait_for_a_job_that_failed_names_the_pod_that_failed_last(
+    address: str, served: Controller, client: Client
+) -> None:
+    submit(served, client)
+    for index, second in ((0, 5), (1, 3)):
+        served.add_pod("job-1", "w", index)
+        attempt = served.pods[-1].attempt
+        attempt.outcome, attempt.exit_codes["main"] = "Failed", 3 + index
+        attempt.finished_at = f"2026-01-02T03:04:0{second}Z"
+    served.move("job-1", "Failed")
+
+    result = run(address, "job", "wait", "job-1", "--for", "Completed")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.splitlines()[-1] == (
+        "error: job default/job-1 is Failed and will not be Completed:"
+        " job-1-w-0 failed: main with 3"
+    )
+
+
 def test_run_waits_no_longer_than_told(address: str, served: Controller) -> None:
     result = run(address, "job", "run", "x", "--wait", "--timeout", "100ms")
 
