@@ -82,12 +82,14 @@ def test_the_pods_of_a_job_have_the_volumes_of_its_template(stack: Stack) -> Non
         )
         with urllib.request.urlopen(request) as answer:
             assert answer.status == 201
-    command = "cat /words/word /shared/f; echo $(wc -l </kept/f) >/scratch/n; cat /scratch/n"
+    # Where there are no sandboxes, the paths are told.
+    scratch, at = "$HEKLA_VOLUME_HEKLA_VOLUME_0/n", "$HEKLA_VOLUME"
+    command = f"cat {at}_WORDS/word {at}_SHARED/f; wc -l <{at}_KEPT/f >{scratch}; cat {scratch}"
     job = json.loads(manifest("volumes", command, volumes=[{"mountPath": "/scratch"}]))
     spec = job["spec"]["tasks"][0]["template"]["spec"]
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in ("words", "shared", "kept")]
     spec["containers"][0]["volumeMounts"] = mounts
-    prepare = "echo prepared >/shared/f; echo $HEKLA_TASK >>/kept/f"
+    prepare = f"echo prepared >{at}_SHARED/f; echo $HEKLA_TASK >>{at}_KEPT/f"
     spec["initContainers"] = [
         {"name": "i", "image": "x", "command": ["sh", "-c", prepare], "volumeMounts": mounts}
     ]
