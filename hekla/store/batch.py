@@ -153,7 +153,7 @@ def _send(session: PlainSession, statements: Sequence[_Sent], *, commit: bool = 
         texts = [words] if begins and words is not None else []
         texts += [cursor.mogrify(_sql(one.statement), one.values) for one in statements]
         if commit and words is not None:
-            texts.append("commit")
+            texts.append("COMMIT")
         cursor.execute(";".join(texts))
         if begins:
             cursor.nextset()

@@ -52,6 +52,8 @@ BEGIN: Final = "begin"
 BEGIN_SNAPSHOT: Final = "begin isolation level repeatable read read only"
 SERIALIZATION_FAILURES: Final = frozenset({"40001", "40P01"})
 """SQLSTATEs of transactions that may simply be tried again."""
+NO_ROOM: Final = "53"
+"""How SQLSTATEs begin of a server whose disk, memory or connections are used up."""
 OVERLAPS: Final = frozenset({"attempt_live_key", "attempt_current_key"})
 """Constraints that only two who plan the same pods break."""
 TOO_SLOW: Final = frozenset({"57014", "55P03"})
@@ -199,6 +201,8 @@ def domain_errors() -> Iterator[None]:
             raise ConflictError("someone else changed the same rows; try again") from error
         if state in TOO_SLOW:
             raise UnavailableError(f"Postgres took too long: {_reason(error)}") from error
+        if state is not None and state.startswith(NO_ROOM):
+            raise UnavailableError(f"Postgres has no room for it: {_reason(error)}") from error
         raise UnavailableError(f"Postgres is not reachable: {_reason(error)}") from error
     except IntegrityError as error:
         if _constraint(error) in OVERLAPS:

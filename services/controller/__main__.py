@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
 import grpc
@@ -23,7 +23,7 @@ from hekla.lifecycle import Termination, repeating
 from hekla.rpc import service
 from hekla.rpc.admission import Admission
 from hekla.store import incarnation, jobs, migrate, pod_groups, queues
-from hekla.store.database import Database
+from hekla.store.database import Database, now
 from hekla.store.dispatcher import Dispatcher
 from hekla.store.hub import Hub
 from hekla.store.maintenance import maintain_once
@@ -83,6 +83,20 @@ def observing(observer: Observer) -> Iterator[None]:
         thread.join(timeout=10)
 
 
+def maintaining(database: Database, history_kept: timedelta) -> Callable[[], bool]:
+    """Keeps the store in order, by the clock that all replicas share."""
+
+    def maintain_now() -> bool:
+        with database.transaction() as session:
+            today = now(session)
+        done = maintain_once(database, today, history_kept=history_kept)
+        if done:
+            log.info("store maintained", extra={"done": dataclasses.asdict(done)})
+        return False
+
+    return maintain_now
+
+
 def registering(
     of_jobs: JobServicer, of_queues: QueueServicer, of_pod_groups: PodGroupServicer
 ) -> Callable[[grpc.Server], None]:
@@ -123,13 +137,6 @@ def main(settings: ControllerConfig) -> None:
         hub.read_once()
         return False
 
-    def maintain() -> bool:
-        kept = settings.history_retention
-        done = maintain_once(database, datetime.now(UTC), history_kept=kept)
-        if done:
-            log.info("store maintained", extra={"done": dataclasses.asdict(done)})
-        return False
-
     def schema() -> str | None:
         migrate.check(database)
         return None
@@ -163,6 +170,7 @@ def main(settings: ControllerConfig) -> None:
         running.enter_context(dispatcher.draining())
         queue_calls = QueueCalls(database, admission, QueueCounts(database))
         nothing = timedelta(0)
+        maintain = maintaining(database, settings.history_retention)
         running.enter_context(repeating("feed", read_feed, idle=FEED_GAP))
         running.enter_context(repeating("claims", dispatcher.claim_once, idle=nothing))
         running.enter_context(

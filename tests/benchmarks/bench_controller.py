@@ -39,6 +39,7 @@ from tests.support.postgres import server
 from tests.support.stack import Stack, running_stack
 
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+WATCHERS = 256
 LEASE = timedelta(seconds=30)
 
 
@@ -47,10 +48,16 @@ def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
     with tempfile.TemporaryDirectory(prefix="hekla-bench-") as folder:
         options = ("--nodes=3", "--runtime=simulate")
-        with running_stack(Path(folder), *options) as stack:
+        environ = {
+            f"HEKLA_CONTROLLER_{name}": str(WATCHERS + 44)
+            for name in ("STREAM_PERMITS", "CALLER_STREAMS")
+        }
+        with running_stack(Path(folder), *options, environ=environ) as stack:
             idle(stack, seconds)
             create(stack, clients=1, seconds=seconds)
             create(stack, clients=32, seconds=seconds)
+            create_many(stack)
+            watched(stack, seconds=min(seconds, 10.0))
     with server() as postgres:
         url = postgres.make_database("bench")
         migrate(url)
@@ -125,6 +132,51 @@ def create(stack: Stack, *, clients: int, seconds: float) -> None:
         f"CreateJob, {clients:2} clients: {len(took) / spent:6.0f} /s,"
         f" p50 {1e3 * quantile(took, 0.5):.1f} ms, p99 {1e3 * quantile(took, 0.99):.1f} ms"
     )
+
+
+def create_many(stack: Stack, count: int = 10_000) -> None:
+    """CreateJobs, Review included, while the stack runs what is created."""
+    with connect(stack.endpoint("controller")) as channel:
+        stub = JobServiceStub(channel)
+        request = messages.CreateJobsRequest(
+            template=message(make_job("many", make_task("t", 1))),
+            suffixes=[str(number) for number in range(count)],
+            request_id="many",
+        )
+        spent = timed(partial(stub.CreateJobs, request, timeout=120))
+    say(f"CreateJobs, {count} jobs in one call: {count / spent:.0f} jobs/s")
+
+
+def watched(stack: Stack, *, watchers: int = WATCHERS, seconds: float) -> None:
+    """GetJob beside open watches, which all are told of everything that goes on."""
+    address = stack.endpoint("controller")
+    with connect(address) as channel:
+        stub = JobServiceStub(channel)
+        [job] = stub.ListJobs(messages.ListJobsRequest(page_size=1), timeout=30).jobs
+        asked = messages.GetJobRequest(uid=job.metadata.uid)
+
+        def unary() -> list[float]:
+            until = time.monotonic() + seconds / 2
+            took = []
+            while time.monotonic() < until:
+                took.append(timed(partial(stub.GetJob, asked, timeout=30)))
+            return sorted(took)
+
+        def told(took: Sequence[float], beside: str) -> None:
+            say(
+                f"GetJob, one client, {beside}: p50 {1e3 * quantile(took, 0.5):.1f} ms,"
+                f" p99 {1e3 * quantile(took, 0.99):.1f} ms"
+            )
+
+        told(unary(), "no watches")
+        cursor = stub.ListJobs(messages.ListJobsRequest(page_size=1), timeout=30).cursor
+        request = messages.WatchJobsRequest(cursor=cursor, name="nobody")
+        streams = [stub.WatchJobs(request, timeout=600) for _ in range(watchers)]
+        for stream in streams:
+            next(stream)
+        told(unary(), f"{watchers} watches")
+        for stream in streams:
+            stream.cancel()
 
 
 def quantile(ordered: Sequence[float], part: float) -> float:

@@ -171,7 +171,9 @@ def _wishes_of_outcomes(
         event = _event_of(ended)
         found = None
         if event is not None and _counts(ended, observed):
-            codes = [code for code in ended.exit_codes.values() if code != 0]
+            # Who is evicted does not say how it would have ended.
+            failed = event is JobEvent.POD_FAILED
+            codes = [code for code in ended.exit_codes.values() if failed and code != 0]
             found = policies.match(observed.job.spec, event, task=ended.task, exit_codes=codes)
         if event is None or found is None or found.action is JobAction.SYNC_JOB:
             handled.append(ended.uid)

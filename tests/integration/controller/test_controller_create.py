@@ -255,3 +255,31 @@ def test_a_call_tells_its_violations_to_any_client(served: Scene) -> None:
     trailers = dict(cast("grpc.Call", refusal.value).trailing_metadata() or ())
     assert b"google.rpc.BadRequest" in trailers["grpc-status-details-bin"]
     assert b"spec.queue" in trailers["grpc-status-details-bin"]
+
+
+def test_a_full_disk_refuses_for_now_and_loses_nothing(
+    served: Scene, database: Database
+) -> None:
+    """Postgres says so by an error of its own, as a function of ours says it here."""
+    kept = served.create(make_job("kept"))
+    with database.transaction() as session:
+        session.connection().exec_driver_sql(
+            "create function full_disk() returns trigger language plpgsql as $$"
+            " begin raise exception 'could not extend file: No space left on device'"
+            " using errcode = 'disk_full'; end $$;"
+            "create trigger full_disk before insert on job execute function full_disk()"
+        )
+    try:
+        with refused(Code.UNAVAILABLE, "Postgres has no room", "No space left on device"):
+            served.create(make_job("late"), request_id="late")
+        assert served.get(kept) == kept
+    finally:
+        with database.transaction() as session:
+            session.connection().exec_driver_sql(
+                "drop trigger full_disk on job; drop function full_disk"
+            )
+
+    made = served.create(make_job("late"), request_id="late")
+
+    assert served.create(make_job("late"), request_id="late") == made
+    assert stored(database) == 2
