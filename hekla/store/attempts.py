@@ -8,12 +8,12 @@ observers do, or the two would wait for each other.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid4
 
-from sqlalchemy import case, select, text, tuple_
+from sqlalchemy import text
 
 from hekla.domain.attempt import Attempt, Ended, Kill, Outcome, Slot
 from hekla.domain.names import pod_name
@@ -21,8 +21,7 @@ from hekla.store import batch
 from hekla.store.batch import Question
 from hekla.store.database import Session
 from hekla.store.jobs import StoredJob
-from hekla.store.objects import Place, to_text
-from hekla.store.schema import AttemptRow
+from hekla.store.objects import to_text
 
 _COUNTS = text("""
     select task,
@@ -51,8 +50,6 @@ _COUNTS = text("""
 """)
 
 
-PLANNED: Final = "Planned"
-"""The phase of a pod that nobody has seen."""
 UNSETTLED: Final = frozenset({"Terminating", "Stale", "Over"})
 """States in which an index wants another attempt, or will."""
 
@@ -403,66 +400,3 @@ def never_was(session: Session, uids: Sequence[UUID]) -> None:
     """Give up doomed attempts whose pod was never made. A pod that comes late is deleted."""
     if uids:
         batch.later(session, _NEVER_WAS, {"uids": list(uids)})
-
-
-def page(
-    session: Session,
-    job: UUID,
-    *,
-    task: str = "",
-    outcomes: Collection[str] = (),
-    after: Place | None = None,
-    limit: int,
-) -> Sequence[AttemptRow]:
-    """A job's attempts from the oldest to the newest, of one task, with some outcomes."""
-    statement = (
-        select(AttemptRow)
-        .where(AttemptRow.job_uid == job)
-        .order_by(AttemptRow.created_at, AttemptRow.uid)
-        .limit(limit)
-    )
-    if task:
-        statement = statement.where(AttemptRow.task == task)
-    if outcomes:
-        statement = statement.where(AttemptRow.outcome.in_(outcomes))
-    if after is not None:
-        statement = statement.where(
-            tuple_(AttemptRow.created_at, AttemptRow.uid) > tuple(after)
-        )
-    return session.scalars(statement).all()
-
-
-def present(
-    session: Session,
-    *,
-    namespace: str = "",
-    job: UUID | None = None,
-    task: str = "",
-    phases: Collection[str] = (),
-    after: tuple[str, str, UUID] | None = None,
-    limit: int,
-) -> Sequence[AttemptRow]:
-    """Attempts whose pod is there, or may be, by namespace, name and uid.
-
-    A pod that nobody has seen is in the phase Planned.
-    """
-    statement = (
-        select(AttemptRow)
-        .where(AttemptRow.gone_at.is_(None))
-        .order_by(AttemptRow.namespace, AttemptRow.pod_name, AttemptRow.uid)
-        .limit(limit)
-    )
-    if namespace:
-        statement = statement.where(AttemptRow.namespace == namespace)
-    if job is not None:
-        statement = statement.where(AttemptRow.job_uid == job)
-    if task:
-        statement = statement.where(AttemptRow.task == task)
-    if phases:
-        unseen = AttemptRow.outcome.is_(None) & AttemptRow.pod_uid.is_(None)
-        shown = case((unseen, PLANNED), else_=AttemptRow.phase)
-        statement = statement.where(shown.in_(phases))
-    if after is not None:
-        place = tuple_(AttemptRow.namespace, AttemptRow.pod_name, AttemptRow.uid)
-        statement = statement.where(place > after)
-    return session.scalars(statement).all()

@@ -21,7 +21,7 @@ from hekla.domain.names import Key
 from hekla.domain.phases import FINISHED, JobAction, JobPhase
 from hekla.domain.trigger import Command
 from hekla.rpc.admission import CREATE, UPDATE, Admission
-from hekla.store import attempts, commands, events, feed, history, jobs
+from hekla.store import attempt_pages, commands, events, feed, history, jobs
 from hekla.store.database import Database, Session
 from hekla.store.events import Event
 from hekla.store.feed import Cursor
@@ -245,7 +245,7 @@ class JobCalls:
         with self._database.transaction() as session:
             job, live = self._find(session, uid, key)
             if live:
-                rows = attempts.page(
+                rows = attempt_pages.page(
                     session, job, task=task, outcomes=outcomes, after=after, limit=limit + 1
                 )
                 end = _end([(row.created_at, row.uid) for row in rows], limit)
@@ -287,7 +287,7 @@ class JobCalls:
         """A page of pods that are there, or on their way, with the names of their jobs."""
         with self._database.transaction() as session:
             stored = jobs.get(session, Key(namespace or "default", job)) if job else None
-            rows = attempts.present(
+            rows = attempt_pages.present(
                 session,
                 namespace="" if stored else namespace,
                 job=stored.uid if stored else None,

@@ -21,7 +21,7 @@ from hekla.domain.errors import (
 from hekla.domain.names import Key
 from hekla.kube.client import KubeClient
 from hekla.kube.subscription import LogStream
-from hekla.store import attempts, jobs
+from hekla.store import attempt_pages, jobs
 from hekla.store.database import Database
 
 MOST_FOLLOWED: Final = 50
@@ -82,7 +82,7 @@ class PodLogs:
         key = Key(wanted.namespace, wanted.job)
         with self._database.transaction() as session:
             stored = jobs.get(session, key)
-            rows = attempts.present(session, job=stored.uid, limit=MOST_PODS)
+            rows = attempt_pages.present(session, job=stored.uid, limit=MOST_PODS)
         found = sorted(
             (row.task, row.index, row.pod_name)
             for row in rows

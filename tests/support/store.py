@@ -12,7 +12,7 @@ from sqlalchemy import text
 from hekla.api.pod_group import PodGroupSpec
 from hekla.domain.attempt import Kill, PodSeen, Slot
 from hekla.domain.names import OUTCOME_FINALIZER, Key, pod_group_name
-from hekla.store import attempts, jobs, observations, pod_groups, work
+from hekla.store import attempt_pages, attempts, jobs, observations, pod_groups, work
 from hekla.store.attempts import Confirmed
 from hekla.store.database import Database, Session
 from hekla.store.jobs import StoredJob
@@ -79,7 +79,7 @@ def doom(database: Database, job: StoredJob, **kill: Any) -> int:
 def rows_of(database: Database, job: UUID) -> Sequence[AttemptRow]:
     """A job's attempts, oldest first."""
     with database.transaction() as session:
-        return attempts.page(session, job, limit=10_000)
+        return attempt_pages.page(session, job, limit=10_000)
 
 
 def read_attempt(database: Database, uid: UUID) -> AttemptRow:

@@ -13,7 +13,7 @@ from hekla.domain.attempt import Outcome
 from hekla.domain.errors import InvalidError, Violation
 from hekla.domain.phases import JobPhase, PodPhase
 from hekla.domain.trigger import Command
-from hekla.store import asked, attempts, events, jobs
+from hekla.store import asked, attempt_pages, events, jobs
 from hekla.store.hub import Hub, Item
 from hekla.store.jobs import Period
 from hekla.store.watching import metadata_of, owned_by, queue_of, stream
@@ -182,7 +182,7 @@ class JobServicer(stubs.JobServiceServicer):
             namespace=asked.text(request.namespace, "namespace"),
             job=asked.text(request.job, "job"),
             task=asked.text(request.task, "task"),
-            phases=asked.among(request.phases, [attempts.PLANNED, *PodPhase], "phases"),
+            phases=asked.among(request.phases, [attempt_pages.PLANNED, *PodPhase], "phases"),
             after=convert.token_to_pod(request.page_token),
             limit=limit,
         )

@@ -10,7 +10,7 @@ import pytest
 
 from hekla.domain.phases import JobPhase
 from hekla.kube.events import MODIFIED, RELISTED, WatchEvent
-from hekla.store import attempts, jobs
+from hekla.store import attempt_pages, jobs
 from hekla.store.schema import AttemptRow
 from services.controller.pod_seen import project
 from tests.support.controller_scene import Driver
@@ -29,7 +29,7 @@ def running(driver: Driver, replicas: int = 2, **spec: Any) -> UUID:
 
 def rows(driver: Driver, uid: UUID) -> list[AttemptRow]:
     with driver.database.transaction() as session:
-        return sorted(attempts.page(session, uid, limit=100), key=lambda row: row.index)
+        return sorted(attempt_pages.page(session, uid, limit=100), key=lambda row: row.index)
 
 
 def deface(driver: Driver, name: str, **status: Any) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from hekla.domain.attempt import Kill, Outcome, Slot, Span
 from hekla.domain.errors import ConflictError
-from hekla.store import attempts, observations
+from hekla.store import attempt_pages, attempts, observations
 from hekla.store.attempts import Counts
 from hekla.store.database import Database, now
 from hekla.store.jobs import StoredJob
@@ -490,12 +490,12 @@ def test_attempts_are_paged_and_present_ones_listed(database: Database) -> None:
     seen: list[UUID] = []
     place = None
     with database.transaction() as session:
-        while page := attempts.page(session, job.uid, after=place, limit=2):
+        while page := attempt_pages.page(session, job.uid, after=place, limit=2):
             seen += [row.uid for row in page]
             place = Place(page[-1].created_at, page[-1].uid)
-        present = attempts.present(session, job=job.uid, limit=9)
-        everywhere = attempts.present(session, namespace="default", limit=9)
-        assert attempts.present(session, namespace="elsewhere", limit=9) == []
+        present = attempt_pages.present(session, job=job.uid, limit=9)
+        everywhere = attempt_pages.present(session, namespace="default", limit=9)
+        assert attempt_pages.present(session, namespace="elsewhere", limit=9) == []
 
     assert sorted(seen) == sorted(row.uid for row in rows)
     assert [row.index for row in present] == [1, 2, 3, 4]
