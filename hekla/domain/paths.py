@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -15,11 +16,14 @@ def at(path: str, *keys: str | int) -> str:
     ``metadata.labels[volcano.sh/task-spec]``. The path is one line, whatever keys there are.
     """
     for key in keys:
-        if isinstance(key, str) and _PLAIN.fullmatch(key):
-            path = f"{path}.{key}" if path else key
-        else:
-            path = f"{path}[{printable(str(key))[:80]}]"
+        step = f"[{key}]" if isinstance(key, int) else _step(key)
+        path = f"{path}{step}" if path else step.removeprefix(".")
     return path
+
+
+@lru_cache(maxsize=4096)
+def _step(key: str) -> str:
+    return f".{key}" if _PLAIN.fullmatch(key) else f"[{printable(str(key))[:80]}]"
 
 
 def printable(text: str) -> str:

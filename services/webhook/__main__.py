@@ -20,7 +20,7 @@ from hekla.store.database import Database
 from hekla.v1 import admission_service_pb2_grpc
 from services.webhook.config import WebhookConfig
 from services.webhook.https.serving import https
-from services.webhook.lint.command import main as lint
+from services.webhook.lint.command import run as lint
 from services.webhook.servicer import SERVICES, AdmissionServicer
 from services.webhook.unregister import main as unregister
 from services.webhook.world import UNKNOWN, Cluster
@@ -28,7 +28,7 @@ from services.webhook.world import UNKNOWN, Cluster
 log = logging.getLogger(__name__)
 
 TOOLS: Final[Mapping[str, Callable[[Sequence[str]], None]]] = {
-    "lint": lambda words: lint(list(words), prog_name="hekla lint"),
+    "lint": lint,
     "unregister": unregister,
 }
 """What a first word names, given the others."""

@@ -119,22 +119,29 @@ def main() -> int:
     asked = request(example())
     assert review(asked, WORLD, LIMITS).allowed
     one = statistics.median(milliseconds(lambda: review(asked, WORLD, LIMITS), 500))
-    thousand, twice = (_large(tasks) for tasks in (TASKS, 2 * TASKS))
+    thousand, once = _large(TASKS)
+    _, twice = _large(2 * TASKS)
     rate = per_second()
     sys.stdout.write(
         f"review of the examples' job, p50  {one:8.2f} ms  (at most {MOST_MS})\n"
         f"review of {TASKS} tasks            {thousand:8.1f} ms  (at most {MOST_LARGE_MS})\n"
-        f"twice as many tasks take          {twice / thousand:8.2f} times as long\n"
+        f"twice as many tasks take          {twice / once:8.2f} times the work\n"
         f"reviews through gRPC              {rate:8.0f} /s  (at least {LEAST_PER_SECOND})\n"
     )
     met = one <= MOST_MS and thousand <= MOST_LARGE_MS and rate >= LEAST_PER_SECOND
     return 0 if met else 1
 
 
-def _large(tasks: int) -> float:
+def _large(tasks: int) -> tuple[float, float]:
+    """The time that a job of so many tasks takes, and the work that it is."""
     many = request(large(tasks))
     assert review(many, WORLD, LIMITS).allowed
-    return min(milliseconds(lambda: review(many, WORLD, LIMITS), 5))
+    work = []
+    for _ in range(3):
+        start = time.thread_time()
+        review(many, WORLD, LIMITS)
+        work.append(time.thread_time() - start)
+    return min(milliseconds(lambda: review(many, WORLD, LIMITS), 5)), min(work)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 
@@ -65,6 +66,15 @@ def main(
         raise SystemExit(_complain(f"the world: {error}")) from None
     sys.stdout.write(FORMATS[form](outcome))
     raise SystemExit(REFUSED if outcome.refused else 0)
+
+
+def run(arguments: Sequence[str]) -> NoReturn:
+    """Run as ``hekla lint`` would be run; a wrong command line is one line."""
+    try:
+        main.main(list(arguments), prog_name="hekla lint", standalone_mode=False)
+    except click.ClickException as error:
+        raise SystemExit(_complain(error.format_message())) from None
+    raise SystemExit(0)
 
 
 def _source(name: str) -> Source:

@@ -7,7 +7,7 @@ from typing import Final
 
 from hekla.api.fields import shown
 from hekla.api.job import Job, TaskSpec
-from hekla.domain import paths, syntax
+from hekla.domain import syntax
 from hekla.domain.errors import Violation
 from hekla.domain.names import pod_name
 from services.webhook.rules.registry import CREATION, UPDATES, WRITES, Case, Rule
@@ -20,7 +20,7 @@ GENERATED: Final = 5
 def placed_tasks(job: Job) -> Iterator[tuple[str, TaskSpec]]:
     """The tasks of a job, each with its path."""
     for index, task in enumerate(job.spec.tasks or ()):
-        yield paths.at("spec.tasks", index), task
+        yield f"spec.tasks[{index}]", task
 
 
 def longest_name(job: Job) -> str:
