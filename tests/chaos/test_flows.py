@@ -59,9 +59,9 @@ def test_random_kills_again_and_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "point",
     [
-        "flow.recorded=kill@60",
+        "flow.recorded=kill@20",
         "flow.created=kill@3",
-        "flow.acted=kill@60",
+        "flow.acted=kill@20",
         "flow.recorded=raise:0.1",
         "flow.created=raise:0.2",
         "flow.acted=sleep 6:0.05",
