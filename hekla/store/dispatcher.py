@@ -121,7 +121,7 @@ class Dispatcher:
         except DomainError as error:
             log.warning("pass put off", extra={claim.kind: claim.uid, "error": str(error)})
             self._put_off(claim, LONGEST_RETRY)
-        except Exception:
+        except Exception:  # one pass of many: the object backs off, the others go on
             log.exception(
                 "pass failed", extra={claim.kind: claim.uid, "failures": claim.failures}
             )

@@ -115,7 +115,7 @@ class Observer:
                 verdict = observations.observe(session, pods)
         except DomainError:
             raise
-        except Exception:
+        except Exception:  # one item of a batch: others do not wait for it
             if len(pods) == 1:
                 log.exception("pod cannot be recorded", extra={"pods": _names(pods)})
                 return
