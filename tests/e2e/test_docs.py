@@ -63,14 +63,14 @@ def test_the_python_page_runs(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "printed"),
+    ("name", "task", "printed"),
     [
-        ("tensorflow", "worker 1: y = 3.00 x after 40 steps"),
-        ("spark", "driver: done"),
-        ("mpi", "hello from rank 1 of 2"),
+        ("tensorflow", "worker", "worker 1: y = 3.00 x after 40 steps"),
+        ("spark", "driver", "driver: done"),
+        ("mpi", "mpimaster", "hello from rank 1 of 2"),
     ],
 )
-def test_shapes_of_frameworks_run(stack: Stack, name: str, printed: str) -> None:
+def test_shapes_of_frameworks_run(stack: Stack, name: str, task: str, printed: str) -> None:
     with stack.client() as client:
         [item] = manifest.read([str(ROOT / "examples" / f"{name}.yaml")], None)
         assert isinstance(item.object, Job)
@@ -78,7 +78,7 @@ def test_shapes_of_frameworks_run(stack: Stack, name: str, printed: str) -> None
 
         client.jobs.wait("default", name, "Completed", timeout=timedelta(minutes=1))
 
-        pods = client.jobs.pods("default", name)
+        pods = client.jobs.pods("default", name, task=task)
         logs = b"".join(
             data for pod in pods for data in client.jobs.logs("default", pod.attempt.pod_name)
         )
