@@ -61,8 +61,10 @@ def https(
         kube = _kube(settings, running)
         known = cluster or (UNKNOWN if kube is None else KubeCluster(kube))
 
+        limits = settings.limits
+
         def review(endpoint: Endpoint, asked: Review) -> Verdict:
-            return judge(endpoint, asked, StoredWorld(database, known), settings.limits)
+            return judge(endpoint, asked, StoredWorld(database, known), limits)
 
         executor = ThreadPoolExecutor(settings.rpc_threads, thread_name_prefix="review")
         running.callback(executor.shutdown, wait=False)
