@@ -24,8 +24,8 @@ from hekla.v1 import admission_service_pb2_grpc
 from services.webhook.rules.world import Limits
 from services.webhook.servicer import SERVICES, AdmissionServicer
 from tests.support.admission_doors import by_grpc, library, limits_of
-from tests.support.admission_rows import NAMESPACES, NODE, QUEUES, Row
-from tests.support.admission_table import NONE, ROWS
+from tests.support.admission_rows import NAMESPACES, NODE, NONE, QUEUES, Row
+from tests.support.admission_table import ROWS
 from tests.support.admission_verdicts import check
 
 Stub = admission_service_pb2_grpc.AdmissionServiceStub

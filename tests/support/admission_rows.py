@@ -19,6 +19,22 @@ from hekla.domain.names import (
 
 Manifest = Mapping[str, Any]
 
+P: Final = "spec.policies[0]"
+T: Final = "spec.tasks[0]"
+BOTH_TIERS: Final = {"highestTierAllowed": 1, "highestTierName": "rack"}
+TIERS: Final = '{"mode": "hard"'
+WEIGHTS: Final = "metadata.annotations[volcano.sh/hierarchy-weights]"
+HIERARCHY: Final = "metadata.annotations[volcano.sh/hierarchy]"
+LEAST: Final = "metadata.annotations[volcano.sh/jdb-min-available]"
+MOST: Final = "metadata.annotations[volcano.sh/jdb-max-unavailable]"
+ANY: Final = "…"
+"""A value that is too long to write here: something stands there."""
+NONE: Final = ""
+"""Nothing stands there."""
+
+RESTART: Final = "RestartJob"
+X63: Final = "j" * (63 - len("-t-9"))
+
 
 @dataclass(frozen=True, slots=True)
 class Row:

@@ -6,8 +6,7 @@ import re
 from typing import Any
 
 from tests.support.admission_doors import Verdict
-from tests.support.admission_rows import Row
-from tests.support.admission_table import ANY
+from tests.support.admission_rows import ANY, Row
 
 
 def check(row: Row, verdict: Verdict | None) -> str:
