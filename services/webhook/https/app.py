@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 
 from hekla.domain import duration
 from hekla.domain.errors import DomainError, InvalidError
-from hekla.telemetry.metrics import review_seconds, reviews
+from hekla.telemetry import metrics
 from services.webhook.https import envelope
 from services.webhook.https.envelope import MalformedError, Review, Verdict
 from services.webhook.https.inventory import ENDPOINTS, Endpoint
@@ -80,8 +80,8 @@ class App:
                 raise
             finally:
                 self._held -= len(body)
-                reviews.labels(endpoint.path, outcome).inc()
-                review_seconds.labels(endpoint.path).observe(time.monotonic() - began)
+                metrics.reviews.labels(endpoint.path, outcome).inc()
+                metrics.review_seconds.labels(endpoint.path).observe(time.monotonic() - began)
             await _send(send, status, answer, b"application/json")
         except RefusedError as error:
             text = f"{error}\n".encode(errors="replace")

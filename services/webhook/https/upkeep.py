@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from hekla.domain.errors import DomainError
-from hekla.telemetry.metrics import certificate_ends, webhooks_registered
+from hekla.telemetry import metrics
 from services.webhook.https import authority
 from services.webhook.https.keeping import Keeper, Material
 from services.webhook.https.registration import Registrar
@@ -60,7 +60,7 @@ class Upkeep:
             return self._look(self._now())
         except DomainError as error:
             self._problem = str(error)
-            webhooks_registered.set(0)
+            metrics.webhooks_registered.set(0)
             raise
 
     def _look(self, now: datetime) -> bool:
@@ -73,7 +73,7 @@ class Upkeep:
             if not self._registered:
                 log.info("registered with the API server")
             self._registered = True
-            webhooks_registered.set(1)
+            metrics.webhooks_registered.set(1)
         if self._served != found and believed:
             self._serve(found)
         self._problem = None
@@ -83,5 +83,5 @@ class Upkeep:
         self._server.use(found.served)
         self._served = found
         ends = authority.ends(found.served.certificate)
-        certificate_ends.set(ends.timestamp())
+        metrics.certificate_ends.set(ends.timestamp())
         log.info("serving a certificate", extra={"ends": ends.isoformat()})
