@@ -67,6 +67,7 @@ def test_hints_on_another_channel_are_for_others(database: Database, direct: str
         Nudge(direct).running() as there,
     ):
         wait_for_listeners(database, 2)
+        wait_until(lambda: apart.count > 0, what="its own first hint")
         seen, others = there.count, apart.count
         here.poke()
         wait_until(lambda: there.count > seen, what="the hint to arrive")
