@@ -30,8 +30,13 @@ class Stage(NamedTuple):
 HALF: Final = (
     "tests/integration/store",
     "tests/integration/controller",
+    "tests/integration/cli",
     "tests/integration/test_controller_model.py",
-    *sorted(str(path) for path in Path("tests/integration").glob("test_scheduler_*.py")),
+    *(
+        str(path)
+        for part in ("scheduler", "webhook")
+        for path in sorted(Path("tests/integration").glob(f"test_{part}_*.py"))
+    ),
 )
 """What takes as long as all other integration tests together."""
 

@@ -76,7 +76,7 @@ class UnavailableError(DomainError):
 
 
 class TimedOutError(DomainError):
-    """What was waited for did not come in time; it may still come."""
+    """What was waited for did not come in time; it may still come. No server sends it."""
 
 
 class CursorExpiredError(DomainError):

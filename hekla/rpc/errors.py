@@ -27,7 +27,6 @@ from hekla.domain.errors import (
     NotFoundError,
     NotServedError,
     PreconditionError,
-    TimedOutError,
     UnavailableError,
     Violation,
 )
@@ -43,7 +42,6 @@ STATUS: Final[Mapping[type[DomainError], grpc.StatusCode]] = {
     DeniedError: Code.PERMISSION_DENIED,
     ExhaustedError: Code.RESOURCE_EXHAUSTED,
     UnavailableError: Code.UNAVAILABLE,
-    TimedOutError: Code.DEADLINE_EXCEEDED,
     CursorExpiredError: Code.OUT_OF_RANGE,
     NotServedError: Code.UNIMPLEMENTED,
 }
