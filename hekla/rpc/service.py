@@ -6,6 +6,7 @@ loops end their pass, and what they stand on is closed: the reverse of how it wa
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -31,6 +32,8 @@ from hekla.telemetry import configure_logging
 
 DATABASE_SCHEMES: Final = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
 STUCK_AFTER: Final = timedelta(seconds=1)
+LEAST_GARBAGE: Final = 50_000
+"""New objects before a look for cycles: requests make many objects, and next to no cycles."""
 
 log = logging.getLogger(__name__)
 
@@ -92,6 +95,7 @@ def run(name: str, cls: type[Settings], main: Callable[[Settings], None]) -> Non
         configure_logging(name, settings.log_level)
         _check_failpoints()
         require_local(settings.listen, settings.http_listen, insecure=settings.insecure_listen)
+        gc.set_threshold(LEAST_GARBAGE)
         log.info("starting", extra={"settings": config.describe(settings)})
         main(settings)
     except (ConfigError, ListenError, DomainError) as error:
