@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -179,7 +180,8 @@ def box(*visible: Path) -> Sequence[str]:
     words = [found, "--die-with-parent", "--unshare-user", "--unshare-pid", "--as-pid-1"]
     words += ["--uid", "65532", "--gid", "65532", "--cap-drop", "ALL"]
     words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
-    for folder in visible:
+    # The packages of the image are links into this environment, wherever that is.
+    for folder in (Path(sys.prefix), *visible):
         words += ["--ro-bind-try", str(folder), str(folder)]
     tried = subprocess.run([*words, "true"], check=False, capture_output=True)
     return words if tried.returncode == 0 else ()
