@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import orjson
 
@@ -21,6 +21,7 @@ from hekla.local.objects import Deletion, Objects
 from hekla.local.paging import Page, Pages
 from hekla.local.registry import NAMESPACES, PODS, Kind, Registry
 from hekla.local.routing import Request, Target
+from hekla.local.steps import Review, Writing, at_once, carry_out
 from hekla.local.storage import Entry, Storage
 from hekla.local.watches import Watches
 
@@ -29,6 +30,7 @@ EVICTION: Final = "policy/v1"
 _TOGETHER: Final = 200
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
+T = TypeVar("T")
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -59,13 +61,16 @@ class App:
         watches: Watches,
         faults: Faults,
         logs: Logs,
+        review: Review | None = None,
     ) -> None:
+        """``review`` is asked during writes; without one nobody is."""
         self._registry = registry
         self._storage = storage
         self._objects = objects
         self._watches = watches
         self._faults = faults
         self._logs = logs
+        self._review = review
         self._accesses = Accesses()
         self._pages = Pages(time.monotonic)
 
@@ -160,7 +165,7 @@ class App:
     async def _write(self, target: Target, request: Request) -> tuple[int, bytes]:
         # Also a refusal waits: it may rest on a write that does not last yet.
         try:
-            return self._written(target, request)
+            return await self._written(target, request)
         finally:
             await self._storage.settled()
 
@@ -175,15 +180,16 @@ class App:
             await self._storage.settled()
         return listing(target.kind, Page(deleted, self._storage.version))
 
-    def _written(self, target: Target, request: Request) -> tuple[int, bytes]:
+    async def _written(self, target: Target, request: Request) -> tuple[int, bytes]:
         kind, name, subresource = target.kind, target.name, target.subresource
         namespace = target.namespace or ""
         objects, dry_run = self._objects, request.dry_run
         code, answer = 200, b""
         match request.method, subresource:
             case "POST", "" if name is None and (namespace or not kind.namespaced):
-                made = objects.create(kind, namespace, request.json(), dry_run=dry_run)
-                code, answer = 201, made.raw
+                body = request.json()
+                making = objects.creating(kind, namespace, body, dry_run=dry_run)
+                code, answer = 201, (await self._carried_out(making)).raw
             case "POST", "binding" if name is not None:
                 objects.bind(namespace, name, request.json())
                 code, answer = 201, _success(kind, None)
@@ -192,30 +198,38 @@ class App:
                 eviction.evict(self._storage, objects, namespace, name, how, now=objects.now())
                 code, answer = 201, _success(kind, None)
             case "PUT", "" | "status" | "finalize" if name is not None:
-                answer = objects.replace(
+                changing = objects.replacing(
                     kind,
                     namespace,
                     name,
                     request.json(),
                     status=subresource == "status",
                     dry_run=dry_run,
-                ).raw
+                )
+                answer = (await self._carried_out(changing)).raw
             case "PATCH", "" | "status" if name is not None:
-                answer = objects.patch(
+                changing = objects.patching(
                     kind,
                     namespace,
                     name,
                     request.patch(),
                     status=subresource == "status",
                     dry_run=dry_run,
-                ).raw
+                )
+                answer = (await self._carried_out(changing)).raw
             case "DELETE", "" if name is not None:
-                entry, gone = objects.delete(kind, namespace, name, routing.deletion(request))
+                deleting = objects.deleting(kind, namespace, name, routing.deletion(request))
+                entry, gone = await self._carried_out(deleting)
                 answer = _success(kind, entry) if gone and kind is not PODS else entry.raw
             case _:
                 what = f"{kind.plural}/{subresource}" if subresource else kind.plural
                 raise errors.method_not_allowed(what)
         return code, answer
+
+    async def _carried_out(self, writing: Writing[T]) -> T:
+        if self._review is None:
+            return at_once(writing)
+        return await carry_out(writing, self._review)
 
 
 def listing(kind: Kind, page: Page) -> bytes:

@@ -12,6 +12,7 @@ from hekla.local import errors
 from hekla.local.objects import Deletion, Objects
 from hekla.local.patch import MergePatch
 from hekla.local.registry import LEASES, NODES, Object
+from hekla.local.steps import at_once
 from hekla.local.storage import Storage
 
 LEASE_NAMESPACE: Final = "kube-node-lease"
@@ -86,7 +87,8 @@ def renew(
             if storage.latest(LEASES, LEASE_NAMESPACE, name) is None:
                 objects.create(LEASES, LEASE_NAMESPACE, body)
             else:
-                objects.patch(LEASES, LEASE_NAMESPACE, name, MergePatch({"spec": spec}))
+                change = MergePatch({"spec": spec})
+                at_once(objects.patching(LEASES, LEASE_NAMESPACE, name, change))
         except errors.ApiError:
             continue  # somebody deleted the namespace: a node lives without
 

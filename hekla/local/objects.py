@@ -1,7 +1,8 @@
 """The verbs of the API on any kind: create, read, replace, patch, delete, bind.
 
-The HTTP side and the node agents use the same ones. A write returns at once, and lasts when
-``storage.settled()`` returns.
+The HTTP side and the node agents use the same ones; the former in steps (``steps.py``), so that
+admission can be asked in between. A write returns at once, and lasts when ``storage.settled()``
+returns.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from hekla.domain.errors import Violation
-from hekla.local import admission, errors, metadata, pods
+from hekla.local import admission, errors, metadata, pods, steps
 from hekla.local.admission import DEFAULT_ACCOUNT
 from hekla.local.patch import Patch, UnfitError
 from hekla.local.registry import NAMESPACES, PODS, SERVICE_ACCOUNTS, Kind, Object
 from hekla.local.rules import rules_of
 from hekla.local.selection import Selection
+from hekla.local.steps import Step, Writing
 from hekla.local.storage import Entry, Storage
 
 _SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so that no words come out
 _GENERATED_LENGTH: Final = 253 - 5
+_ATTEMPTS: Final = 5
+"""How often a patch is made again because others wrote meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,13 @@ class Objects:
     def create(
         self, kind: Kind, namespace: str, body: object, *, dry_run: bool = False
     ) -> Entry:
-        """Make a new object.
+        """Make a new object; see ``creating``."""
+        return steps.at_once(self.creating(kind, namespace, body, dry_run=dry_run))
+
+    def creating(
+        self, kind: Kind, namespace: str, body: object, *, dry_run: bool = False
+    ) -> Writing[Entry]:
+        """Make a new object, in steps.
 
         Raises:
             ApiError: its name is taken, its namespace is missing, or it breaks rules.
@@ -93,24 +103,45 @@ class Objects:
             raise errors.bad_request(
                 "resourceVersion should not be set on objects to be created"
             )
+        if kind.namespaced:
+            name = given.get("name") or given.get("generateName", "")
+            admission.check_namespace(self._storage, kind, namespace, name)
+        rules = rules_of(kind.resource)
+        rules.defaults(value)
+        step = Step(
+            mutating=True,
+            operation=steps.CREATE,
+            kind=kind,
+            namespace=namespace,
+            name=given.get("name", ""),
+            subresource="",
+            value=value,
+            old=None,
+            dry_run=dry_run,
+        )
+        changed = yield step
+        if changed is not value:
+            value = _shaped(kind, changed)
+            given = value["metadata"]
+            _check_namespace(kind, namespace, given)
+            rules.defaults(value)
         if not given.get("name") and given.get("generateName"):
             given["name"] = self._generated_name(kind, namespace, given["generateName"])
         if not given.get("name"):
             why = "Required value: name or generateName is required"
             raise errors.invalid(kind, "", [Violation("metadata.name", why)])
-        if kind.namespaced:
-            admission.check_namespace(self._storage, kind, namespace, given["name"])
+        name = given["name"]
         value["metadata"] = metadata.created(
             kind, given, uid=str(uuid.uuid4()), now=self._now()
         )
-        rules = rules_of(kind.resource)
         value.pop("status", None)
-        rules.defaults(value)
-        name = given["name"]
         _refuse(kind, name, metadata.violations(kind, value["metadata"]) + rules.check(value))
-        if self._storage.latest(kind, namespace, name) is not None:
-            raise errors.already_exists(kind, name)
+        self._check_free(kind, namespace, name)
         admission.admit(self._storage, kind, value)
+        yield step._replace(mutating=False, name=name, value=value)
+        if kind.namespaced:
+            admission.check_namespace(self._storage, kind, namespace, name)
+        self._check_free(kind, namespace, name)
         status = rules.first_status(value)
         if status is not None:
             value["status"] = status
@@ -125,7 +156,7 @@ class Objects:
             body = {"metadata": {"name": DEFAULT_ACCOUNT}}
             self.create(SERVICE_ACCOUNTS, namespace, body)
 
-    def replace(
+    def replacing(
         self,
         kind: Kind,
         namespace: str,
@@ -134,26 +165,30 @@ class Objects:
         *,
         status: bool = False,
         dry_run: bool = False,
-    ) -> Entry:
+    ) -> Writing[Entry]:
         """Put ``body`` in the place of the object, or its status in the place of the status.
 
         Raises:
             ApiError: it is missing, was changed by somebody else, or breaks rules.
         """
-        value = _shaped(kind, body)
-        _check_namespace(kind, namespace, value["metadata"])
-        if value["metadata"].get("name", name) != name:
+        given = _shaped(kind, body)["metadata"]
+        _check_namespace(kind, namespace, given)
+        if given.get("name", name) != name:
             raise errors.bad_request(
-                f"the name of the object ({value['metadata']['name']}) "
+                f"the name of the object ({given['name']}) "
                 f"does not match the name on the URL ({name})"
             )
-        if kind.needs_version and not value["metadata"].get("resourceVersion"):
+        if kind.needs_version and not given.get("resourceVersion"):
             why = "Invalid value: 0: must be specified for an update"
             raise errors.invalid(kind, name, [Violation("metadata.resourceVersion", why)])
-        old = self._latest(kind, namespace, name)
-        return self._update(old, value, status=status, dry_run=dry_run)
+        return self._updating(
+            (kind, namespace, name),
+            lambda _: _shaped(kind, body),
+            status=status,
+            dry_run=dry_run,
+        )
 
-    def patch(
+    def patching(
         self,
         kind: Kind,
         namespace: str,
@@ -162,21 +197,24 @@ class Objects:
         *,
         status: bool = False,
         dry_run: bool = False,
-    ) -> Entry:
+    ) -> Writing[Entry]:
         """Apply a patch to the object, or to its status.
 
         Raises:
-            ApiError: as ``replace``, or the patch does not fit the object.
+            ApiError: as ``replacing``, or the patch does not fit the object.
         """
-        old = self._latest(kind, namespace, name)
-        try:
-            value = _shaped(kind, patch.apply(old.object()))
-        except UnfitError as error:
-            raise errors.unfit(kind, name, str(error)) from error
-        if value["metadata"].get("name") != name:
-            raise errors.bad_request("metadata.name may not be patched")
-        _check_namespace(kind, namespace, value["metadata"])
-        return self._update(old, value, status=status, dry_run=dry_run)
+
+        def change(old: Entry) -> Object:
+            try:
+                value = _shaped(kind, patch.apply(old.object()))
+            except UnfitError as error:
+                raise errors.unfit(kind, name, str(error)) from error
+            if value["metadata"].get("name") != name:
+                raise errors.bad_request("metadata.name may not be patched")
+            _check_namespace(kind, namespace, value["metadata"])
+            return value
+
+        return self._updating((kind, namespace, name), change, status=status, dry_run=dry_run)
 
     def write_status(
         self, kind: Kind, namespace: str, name: str, *, uid: str, status: Object
@@ -219,23 +257,31 @@ class Objects:
         _refuse(PODS, name, metadata.violations(PODS, fresh["metadata"]))
         return self._storage.put(PODS, fresh)
 
+    def deleting(
+        self, kind: Kind, namespace: str, name: str, how: Deletion
+    ) -> Writing[Deleted]:
+        """Delete the object, in steps; see ``delete``."""
+        old = self._meant(kind, namespace, name, how)
+        yield Step(
+            mutating=False,
+            operation=steps.DELETE,
+            kind=kind,
+            namespace=namespace,
+            name=name,
+            subresource="",
+            value=None,
+            old=old,
+            dry_run=how.dry_run,
+        )
+        return self.delete(kind, namespace, name, how)
+
     def delete(self, kind: Kind, namespace: str, name: str, how: Deletion) -> Deleted:
         """Delete the object, or mark it if a grace period or finalizers hold it.
 
         Raises:
             ApiError: it is missing or not the one that was meant.
         """
-        old = self._latest(kind, namespace, name)
-        if how.uid is not None and how.uid != old.uid:
-            raise errors.conflict(kind, name, _uid_mismatch(how.uid, old.uid))
-        if how.version is not None and how.version != str(old.version):
-            why = (
-                f"Precondition failed: ResourceVersion in precondition: {how.version}, "
-                f"ResourceVersion in object meta: {old.version}"
-            )
-            raise errors.conflict(kind, name, why)
-        if kind is NAMESPACES and name in admission.KEPT_NAMESPACES:
-            raise errors.forbidden(kind, name, "this namespace may not be deleted")
+        old = self._meant(kind, namespace, name, how)
         value = old.object()
         grace = rules_of(kind.resource).grace(value, how.grace_seconds)
         marked = metadata.with_propagation(
@@ -285,37 +331,58 @@ class Objects:
             return metadata.with_less_grace(old, grace_seconds=grace)
         return old
 
-    def _update(self, old: Entry, value: Object, *, status: bool, dry_run: bool) -> Entry:
-        kind, name = old.kind, old.name
-        given = value["metadata"]
-        if given.get("uid", old.uid) != old.uid:
-            raise errors.conflict(kind, name, _uid_mismatch(given["uid"], old.uid))
-        if given.get("resourceVersion") and given["resourceVersion"] != str(old.version):
-            raise errors.modified(kind, name)
-        before = old.object()
-        if status:
-            written = value.get("status", {})
-            if not isinstance(written, dict):
-                why = [Violation("status", "Invalid value: must be an object")]
-                raise errors.invalid(kind, name, why)
-            _refuse(kind, name, rules_of(kind.resource).check_status(written))
-            return self._put_changed(
-                old, before, {**before, "status": written}, dry_run=dry_run
+    def _meant(self, kind: Kind, namespace: str, name: str, how: Deletion) -> Entry:
+        """What a delete is about, if its preconditions hold."""
+        old = self._latest(kind, namespace, name)
+        if how.uid is not None and how.uid != old.uid:
+            raise errors.conflict(kind, name, _uid_mismatch(how.uid, old.uid))
+        if how.version is not None and how.version != str(old.version):
+            why = (
+                f"Precondition failed: ResourceVersion in precondition: {how.version}, "
+                f"ResourceVersion in object meta: {old.version}"
             )
-        value["metadata"] = metadata.updated(before["metadata"], given)
-        if kind.status:
-            value.pop("status", None)
-            if "status" in before:
-                value["status"] = before["status"]
-        rules = rules_of(kind.resource)
-        rules.defaults(value)
-        found = metadata.violations(kind, value["metadata"]) + rules.check(value)
-        _refuse(kind, name, found)
-        found = metadata.new_finalizers(before["metadata"], value["metadata"])
-        _refuse(kind, name, found + rules.check_update(before, value))
-        if kind.generation and value.get("spec") != before.get("spec"):
-            value["metadata"]["generation"] = before["metadata"].get("generation", 0) + 1
-        return self._put_changed(old, before, value, dry_run=dry_run)
+            raise errors.conflict(kind, name, why)
+        if kind is NAMESPACES and name in admission.KEPT_NAMESPACES:
+            raise errors.forbidden(kind, name, "this namespace may not be deleted")
+        return old
+
+    def _updating(
+        self,
+        address: tuple[Kind, str, str],
+        change: Callable[[Entry], Object],
+        *,
+        status: bool,
+        dry_run: bool,
+    ) -> Writing[Entry]:
+        """Make of the object what ``change`` makes of it.
+
+        If others wrote while admission was asked, it is made again, of what they wrote.
+        """
+        kind, namespace, name = address
+        for _ in range(_ATTEMPTS):
+            old = self._latest(*address)
+            before, wanted = old.object(), change(old)
+            _check_same(old, wanted["metadata"])
+            value = _prepared(old, before, wanted, status=status)
+            step = Step(
+                mutating=True,
+                operation=steps.UPDATE,
+                kind=kind,
+                namespace=namespace,
+                name=name,
+                subresource="status" if status else "",
+                value=value,
+                old=old,
+                dry_run=dry_run,
+            )
+            changed = yield step
+            if changed is not value:
+                value = _prepared(old, before, _shaped(kind, changed), status=status)
+            _check_update(kind, before, value, status=status)
+            yield step._replace(mutating=False, value=value)
+            if self._storage.latest(*address) is old:
+                return self._put_changed(old, before, value, dry_run=dry_run)
+        raise errors.modified(kind, name)
 
     def _put_changed(
         self, old: Entry, before: Object, value: Object, *, dry_run: bool
@@ -332,6 +399,10 @@ class Objects:
             return self._storage.imagine(kind, value)
         return self._storage.put(kind, value)
 
+    def _check_free(self, kind: Kind, namespace: str, name: str) -> None:
+        if self._storage.latest(kind, namespace, name) is not None:
+            raise errors.already_exists(kind, name)
+
     def _latest(self, kind: Kind, namespace: str, name: str) -> Entry:
         entry = self._storage.latest(kind, namespace, name)
         if entry is None:
@@ -344,6 +415,45 @@ class Objects:
             name = prefix[:_GENERATED_LENGTH] + suffix
             if self._storage.latest(kind, namespace, name) is None:
                 return name
+
+
+def _check_same(old: Entry, given: Object) -> None:
+    """Refuse a write that is meant for another object or another version of it."""
+    if given.get("uid", old.uid) != old.uid:
+        raise errors.conflict(old.kind, old.name, _uid_mismatch(given["uid"], old.uid))
+    if given.get("resourceVersion") and given["resourceVersion"] != str(old.version):
+        raise errors.modified(old.kind, old.name)
+
+
+def _prepared(old: Entry, before: Object, wanted: Object, *, status: bool) -> Object:
+    """What an update makes of an object: what is not the caller's to write stays."""
+    kind = old.kind
+    if status:
+        written = wanted.get("status", {})
+        if not isinstance(written, dict):
+            why = [Violation("status", "Invalid value: must be an object")]
+            raise errors.invalid(kind, old.name, why)
+        return {**before, "status": written}
+    value = {**wanted, "metadata": metadata.updated(before["metadata"], wanted["metadata"])}
+    if kind.status:
+        value.pop("status", None)
+        if "status" in before:
+            value["status"] = before["status"]
+    rules_of(kind.resource).defaults(value)
+    if kind.generation and value.get("spec") != before.get("spec"):
+        value["metadata"]["generation"] = before["metadata"].get("generation", 0) + 1
+    return value
+
+
+def _check_update(kind: Kind, before: Object, value: Object, *, status: bool) -> None:
+    rules, name = rules_of(kind.resource), before["metadata"]["name"]
+    if status:
+        _refuse(kind, name, rules.check_status(value["status"]))
+        return
+    found = metadata.violations(kind, value["metadata"]) + rules.check(value)
+    _refuse(kind, name, found)
+    found = metadata.new_finalizers(before["metadata"], value["metadata"])
+    _refuse(kind, name, found + rules.check_update(before, value))
 
 
 def _shaped(kind: Kind, body: object, *, kind_name: str = "") -> Object:

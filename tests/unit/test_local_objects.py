@@ -19,7 +19,8 @@ from hekla.local.journal import Journal
 from hekla.local.objects import Deletion, Objects
 from hekla.local.patch import JsonPatch, MergePatch, Patch
 from hekla.local.registry import BUILT_IN, Kind, Object, Registry
-from hekla.local.storage import Storage, entry_of
+from hekla.local.steps import Writing, at_once
+from hekla.local.storage import Entry, Storage, entry_of
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -81,10 +82,10 @@ def test_whatever_is_sent_is_done_or_refused(sent: list[tuple[Kind, Any, Any]]) 
             where = (kind, "here" if kind.namespaced else "", "x")
             for act in (
                 partial(objects.create, *where[:2], orjson.loads(orjson.dumps(body))),
-                partial(objects.patch, *where, MergePatch(change)),
-                partial(objects.patch, *where, MergePatch(change), status=True),
-                partial(objects.patch, *where, operations(change)),
-                partial(objects.replace, *where, change),
+                at_last(objects.patching, *where, MergePatch(change)),
+                at_last(objects.patching, *where, MergePatch(change), status=True),
+                at_last(objects.patching, *where, operations(change)),
+                at_last(objects.replacing, *where, change),
                 partial(objects.bind, *where[1:], change),
                 partial(objects.delete, *where, Deletion()),
             ):
@@ -94,6 +95,13 @@ def test_whatever_is_sent_is_done_or_refused(sent: list[tuple[Kind, Any, Any]]) 
                     assert_readable(kind, latest.raw)
 
     with_objects(play)
+
+
+def at_last(
+    writing: Callable[..., Writing[Entry]], *args: Any, **more: Any
+) -> Callable[[], Entry]:
+    """The write as something to call."""
+    return lambda: at_once(writing(*args, **more))
 
 
 def operations(change: Object) -> Patch:

@@ -16,7 +16,9 @@ from hekla.local import errors, selection
 from hekla.local.faults import Faults
 from hekla.local.journal import Journal, JournalError
 from hekla.local.objects import Deletion, Objects
+from hekla.local.patch import MergePatch
 from hekla.local.registry import CONFIGMAPS, NAMESPACES, Object, Registry
+from hekla.local.steps import Step, at_once, carry_out
 from hekla.local.storage import Storage
 from hekla.local.watches import Watcher, Watches
 
@@ -40,7 +42,7 @@ class World:
         if self.storage.latest(CONFIGMAPS, "here", name) is None:
             self.objects.create(CONFIGMAPS, "here", body)
         else:
-            self.objects.replace(CONFIGMAPS, "here", name, body)
+            at_once(self.objects.replacing(CONFIGMAPS, "here", name, body))
 
     def delete(self, name: str) -> None:
         """Delete a config map, if there is one."""
@@ -239,3 +241,84 @@ def test_a_watcher_that_does_not_read_is_closed() -> None:
         assert len(watcher.rest()) <= 20_000 * 3
 
     in_world(play)
+
+
+class Asked:
+    """A review that notes what it is asked, and does something meanwhile."""
+
+    def __init__(self, meanwhile: Callable[[Step], object]) -> None:
+        self.steps: list[tuple[str, bool]] = []
+        self._meanwhile = meanwhile
+
+    def concerns(self, step: Step) -> bool:
+        return step.kind is CONFIGMAPS
+
+    async def review(self, step: Step) -> Object | None:
+        self.steps.append((step.operation, step.mutating))
+        self._meanwhile(step)
+        if not step.mutating or step.value is None:
+            return step.value
+        return {**step.value, "data": {"by": "review"}}
+
+
+def test_admission_is_asked_before_and_after_the_rules_and_may_change_a_write() -> None:
+    async def play(world: World) -> Asked:
+        asked = Asked(lambda _: None)
+        body: Object = {"metadata": {"generateName": "x-"}}
+        made = await carry_out(world.objects.creating(CONFIGMAPS, "here", body), asked)
+        assert made.object()["data"] == {"by": "review"}
+        patching = world.objects.patching(
+            CONFIGMAPS, "here", made.name, MergePatch({"data": {"a": "b"}})
+        )
+        await carry_out(patching, asked)
+        await carry_out(
+            world.objects.deleting(CONFIGMAPS, "here", made.name, Deletion()), asked
+        )
+        return asked
+
+    assert in_world(play).steps == [
+        ("CREATE", True),
+        ("CREATE", False),
+        ("UPDATE", True),
+        ("UPDATE", False),
+        ("DELETE", False),
+    ]
+
+
+def test_a_patch_is_made_again_on_what_was_written_while_admission_was_asked() -> None:
+    async def play(world: World) -> tuple[int, str, dict[str, str]]:
+        world.put("shared", "first")
+        later = iter(["second"])
+
+        def meanwhile(_: Step) -> None:
+            for app in later:
+                world.put("shared", app)
+
+        asked = Asked(meanwhile)
+        writing = world.objects.patching(
+            CONFIGMAPS, "here", "shared", MergePatch({"metadata": {"labels": {"b": "c"}}})
+        )
+        entry = await carry_out(writing, asked)
+        read = entry.object()["metadata"]["resourceVersion"]
+        body = {"metadata": {"name": "shared", "resourceVersion": read}}
+        asked = Asked(lambda _: world.put("shared", "third"))
+        with pytest.raises(errors.ApiError) as refused:
+            await carry_out(world.objects.replacing(CONFIGMAPS, "here", "shared", body), asked)
+        return refused.value.code, refused.value.reason, dict(entry.labels)
+
+    assert in_world(play) == (409, "Conflict", {"app": "second", "b": "c"})
+
+
+def test_of_two_creates_under_review_one_succeeds() -> None:
+    async def play(world: World) -> int:
+        def meanwhile(step: Step) -> None:
+            if not step.mutating:
+                world.put("one", "other")
+
+        asked = Asked(meanwhile)
+        body: Object = {"metadata": {"name": "one"}}
+        with pytest.raises(errors.ApiError) as refused:
+            await carry_out(world.objects.creating(CONFIGMAPS, "here", body), asked)
+        return refused.value.code
+
+    assert in_world(play) == 409
