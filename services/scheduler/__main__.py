@@ -12,6 +12,7 @@ from typing import Final
 from hekla import lifecycle
 from hekla.kube.client import KubeClient
 from hekla.kube.fence import Fence, Progress
+from hekla.kube.rival import LOOK_EVERY, Rival
 from hekla.lifecycle import Loop, Termination
 from hekla.rpc import service
 from hekla.rpc.channel import connect
@@ -24,7 +25,7 @@ from services.scheduler.clients import Controller
 from services.scheduler.config import SchedulerConfig
 from services.scheduler.events import Kind
 from services.scheduler.inbox import Inbox
-from services.scheduler.loop import Scheduler
+from services.scheduler.loop import Figures, Scheduler
 from services.scheduler.policies import Policies
 from services.scheduler.projection import VOLUME_CLAIMS
 from services.scheduler.readiness import Readiness
@@ -32,6 +33,7 @@ from services.scheduler.renewal import Renewal
 from services.scheduler.servicer import SERVICES, register
 from services.scheduler.sources import Stream, watching
 from services.scheduler.telling import Conditions, Reports
+from services.scheduler.topology import LOOK_EVERY as COUNT_EVERY, Topology
 
 TICK: Final = timedelta(milliseconds=200)
 """Between two looks of a loop that nobody woke."""
@@ -44,15 +46,17 @@ def main(settings: SchedulerConfig) -> None:
     """Schedule, or stand by."""
     termination = Termination.by_signal()
     fence, progress, inbox = Fence(), Progress(), Inbox()
-    everywhere = (VOLUME_CLAIMS,) if settings.shared_volumes else ()
-    policies = Policies(settings.conf, progress.move, provided=everywhere)
+    policies = Policies(
+        settings.conf,
+        progress.move,
+        provided=(VOLUME_CLAIMS,) if settings.shared_volumes else (),
+    )
     holder = new_holder()
     database = Database(settings.database_url, pool_size=4)
     channel = connect(settings.controller)
     controller = Controller(channel)
     streams = [Stream(kind, controller, inbox) for kind in (Kind.GROUP, Kind.QUEUE)]
     cache = Cache(settings.scheduler_name, progress.move)
-    readiness = Readiness(database, cache, streams)
 
     with ExitStack() as running:
         running.callback(database.close)
@@ -72,6 +76,8 @@ def main(settings: SchedulerConfig) -> None:
                 service="scheduler",
             )
         )
+        rival = Rival(client, names=[settings.scheduler_name])
+        readiness = Readiness(database, cache, streams, rival.problem)
         binder = Binder(
             database,
             client,
@@ -90,8 +96,11 @@ def main(settings: SchedulerConfig) -> None:
             at_rest=binder.at_rest,
         )
         reports = Reports(controller.report, inbox.put)
-        per_tick = max(1, round(settings.condition_rate * TICK.total_seconds()))
-        conditions = Conditions(client, inbox.put, batch=per_tick)
+        conditions = Conditions(
+            client,
+            inbox.put,
+            batch=max(1, round(settings.condition_rate * TICK.total_seconds())),
+        )
         scheduler = Scheduler(
             settings,
             cache=cache,
@@ -111,12 +120,6 @@ def main(settings: SchedulerConfig) -> None:
         ) -> Loop:
             return running.enter_context(lifecycle.repeating(name, work, idle=idle, wake=wake))
 
-        def prune() -> bool:
-            if scheduler.figures.leading:
-                with database.transaction() as session:
-                    binds.prune(session, older_than=PRUNE_AFTER)
-            return False
-
         def drained() -> bool:
             return binder.done() and reports.done()
 
@@ -129,14 +132,18 @@ def main(settings: SchedulerConfig) -> None:
             _wait(lambda: campaign.retired, by, progress)
 
         running.callback(inbox.close)
-        running.enter_context(watching(client, inbox))
+        loop(rival.look, "rival", LOOK_EVERY)
+        topology = Topology(client, lambda: scheduler.figures.leading)
+        running.callback(topology.close)
+        loop(topology.look, "topology", COUNT_EVERY)
+        running.enter_context(watching(client, topology.before(inbox.put)))
         for stream in streams:
             running.enter_context(stream.following())
         running.callback(channel.close)
         for stream in streams:
             running.callback(stream.stop)
         loop(campaign.look, "campaign", TICK)
-        loop(prune, "prune", PRUNE_INTERVAL)
+        loop(_pruning(database, scheduler.figures), "prune", PRUNE_INTERVAL)
         loop(binder.look, "binds", TICK, binder.wake)
         loop(reports.look, "reports", TICK, reports.wake)
         loop(conditions.look, "conditions", TICK)
@@ -150,6 +157,7 @@ def main(settings: SchedulerConfig) -> None:
                 services=SERVICES,
                 ready={
                     "schema": readiness.schema,
+                    "volcano": readiness.alone,
                     "cache": readiness.filled,
                     "feed": readiness.fresh,
                     "scheduler": thinking.problem,
@@ -158,6 +166,18 @@ def main(settings: SchedulerConfig) -> None:
         )
         termination.wait()
         scheduler.retire()
+
+
+def _pruning(database: Database, figures: Figures) -> Callable[[], bool]:
+    """Forgets old binds while we lead."""
+
+    def prune() -> bool:
+        if figures.leading:
+            with database.transaction() as session:
+                binds.prune(session, older_than=PRUNE_AFTER)
+        return False
+
+    return prune
 
 
 def _wait(done: Callable[[], bool], by: float, progress: Progress) -> None:

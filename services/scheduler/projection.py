@@ -7,12 +7,13 @@ cannot be read is kept, as one that is not placed, since what is left out takes 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
 import orjson
 
-from hekla.domain import names, resources, timestamps
+from hekla.domain import names, resources, selector, timestamps
 from hekla.domain.errors import InvalidError
 from hekla.domain.phases import PodPhase
 from services.scheduler import node_affinity
@@ -24,6 +25,7 @@ from services.scheduler.core.objects import (
     Taint,
     Toleration,
 )
+from services.scheduler.core.topology import HyperNode, Member
 from services.scheduler.events import SeenPod
 
 TASK_PRIORITY: Final = "volcano.sh/task-priority"
@@ -102,6 +104,30 @@ def priority_class(item: Mapping[str, Any]) -> PriorityClass:
         name=item["metadata"]["name"],
         value=item.get("value") or 0,
         global_default=bool(item.get("globalDefault")),
+    )
+
+
+def hyper_node(item: Mapping[str, Any]) -> HyperNode:
+    """A hypernode; a member that cannot be read has no nodes."""
+    members = (item.get("spec") or {}).get("members") or ()
+    return HyperNode(
+        name=item["metadata"]["name"],
+        members=tuple(_member(member) for member in members),
+        told=(item.get("status") or {}).get("nodeCount"),
+    )
+
+
+def _member(member: Mapping[str, Any]) -> Member:
+    chosen = member.get("selector") or {}
+    labels = None
+    if chosen.get("labelMatch"):
+        with suppress(InvalidError):
+            labels = selector.from_object(chosen["labelMatch"])
+    return Member(
+        type=member.get("type") or "",
+        name=(chosen.get("exactMatch") or {}).get("name") or "",
+        pattern=(chosen.get("regexMatch") or {}).get("pattern") or "",
+        labels=labels,
     )
 
 

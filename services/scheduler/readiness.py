@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hekla.domain.errors import DomainError
 from hekla.store import migrate
@@ -15,7 +15,15 @@ from services.scheduler.sources import Stream
 class Readiness:
     """Answers why not, or None."""
 
-    def __init__(self, database: Database, cache: Cache, streams: Sequence[Stream]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        cache: Cache,
+        streams: Sequence[Stream],
+        alone: Callable[[], str | None],
+    ) -> None:
+        """See the class; ``alone`` tells who else may schedule this cluster, or None."""
+        self.alone = alone
         self._database = database
         self._cache = cache
         self._streams = streams
@@ -44,4 +52,4 @@ class Readiness:
 
     def to_lead(self) -> str | None:
         """All of it."""
-        return self.filled() or self.fresh() or self.schema()
+        return self.alone() or self.filled() or self.fresh() or self.schema()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import Any, Final
@@ -35,8 +35,8 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def watching(client: KubeClient, inbox: Inbox) -> Iterator[None]:
-    """Bring what happens in Kubernetes into the inbox until the block ends."""
+def watching(client: KubeClient, put: Callable[[Event], None]) -> Iterator[None]:
+    """Hand over what happens in Kubernetes until the block ends."""
     with ExitStack() as running:
         for kind, resource, name in _WATCHED:
             subscription = client.watch(
@@ -44,7 +44,7 @@ def watching(client: KubeClient, inbox: Inbox) -> Iterator[None]:
             )
             thread = threading.Thread(
                 target=_forward,
-                args=(kind, subscription, inbox),
+                args=(kind, subscription, put),
                 name=f"watch-{resource.plural}",
             )
             thread.start()
@@ -53,9 +53,9 @@ def watching(client: KubeClient, inbox: Inbox) -> Iterator[None]:
         yield
 
 
-def _forward(kind: Kind, subscription: Subscription, inbox: Inbox) -> None:
+def _forward(kind: Kind, subscription: Subscription, put: Callable[[Event], None]) -> None:
     for batch in subscription:
-        inbox.put(_event(kind, batch))
+        put(_event(kind, batch))
 
 
 def _event(kind: Kind, batch: list[WatchEvent]) -> Event:

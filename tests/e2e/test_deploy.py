@@ -36,6 +36,8 @@ _NO_STREAMING: Final = "the server does not send what there is as a watch: it is
 _FRESH: Final = "the certificate is due"
 _MENDED: Final = "somebody changed it, or the authority is another"
 _ADMISSION: Final = "admissionregistration.k8s.io"
+_NO_CRDS: Final = "there are custom resources of the kind"
+_TOPOLOGY: Final = "topology.volcano.sh"
 RARE: Final[Mapping[tuple[str, str, str], str]] = {
     ("hekla-controller", "get", "pods"): _UNANSWERED,
     ("hekla-controller", "list", "pods"): _NO_STREAMING,
@@ -43,6 +45,9 @@ RARE: Final[Mapping[tuple[str, str, str], str]] = {
     ("hekla-scheduler", "list", "pods"): _NO_STREAMING,
     ("hekla-scheduler", "list", "nodes"): _NO_STREAMING,
     ("hekla-scheduler", "list", "priorityclasses.scheduling.k8s.io"): _NO_STREAMING,
+    ("hekla-scheduler", "list", f"hypernodes.{_TOPOLOGY}"): _NO_CRDS,
+    ("hekla-scheduler", "watch", f"hypernodes.{_TOPOLOGY}"): _NO_CRDS,
+    ("hekla-scheduler", "patch", f"hypernodes/status.{_TOPOLOGY}"): _NO_CRDS,
     ("hekla-webhook", "get", "namespaces"): "a pod group is made through Kubernetes",
     ("hekla-webhook", "patch", "secrets"): _FRESH,
     ("hekla-webhook", "patch", f"mutatingwebhookconfigurations.{_ADMISSION}"): _MENDED,

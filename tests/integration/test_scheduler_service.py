@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import psycopg
@@ -10,6 +11,8 @@ import pytest
 
 from hekla.domain import names
 from hekla.domain.errors import NotServedError
+from hekla.domain.timestamps import to_micro_text
+from hekla.lifecycle import repeating
 from hekla.rpc.channel import connect
 from hekla.rpc.errors import translated
 from hekla.store import binds
@@ -18,7 +21,7 @@ from hekla.v1.scheduler_service_pb2_grpc import SchedulerServiceStub
 from tests.integration.test_rpc_probes import ask
 from tests.support.local_cluster import Object
 from tests.support.postgres import Server
-from tests.support.scheduling_stack import PODS, Scheduler, Stack, pod, stack
+from tests.support.scheduling_stack import PODS, START_TIMEOUT, Scheduler, Stack, pod, stack
 from tests.support.waiting import wait_until
 
 
@@ -212,3 +215,36 @@ def test_what_is_not_served_yet_says_so(running: Running) -> None:
         refused = pytest.raises(NotServedError, match="ExplainJob is not yet served")
         with refused, translated():
             stub.ExplainJob(messages.ExplainJobRequest(name="j"), timeout=10)
+
+
+def test_it_starts_beside_no_living_volcano_and_by_itself_when_that_stops(
+    running: Running,
+) -> None:
+    cluster = running.stack.cluster
+    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+    def spec() -> Object:
+        renewed = to_micro_text(datetime.now(UTC))
+        return {"holderIdentity": "vc-1", "leaseDurationSeconds": 1, "renewTime": renewed}
+
+    cluster.make(leases, {"metadata": {"name": "volcano"}, "spec": spec()})
+
+    def renew() -> bool:
+        cluster.merge(f"{leases}/volcano", {"spec": spec()})
+        return False
+
+    with repeating("volcano", renew, idle=timedelta(milliseconds=200)):
+        beside = running.stack.scheduler(HEKLA_SCHEDULER_LEASE_TTL="1s")
+        wait_until(
+            lambda: "default/volcano of vc-1 is renewed" in ask(beside.http, "/readyz")[1],
+            timeout=START_TIMEOUT,
+            what="it to say whom it waits for",
+        )
+        [reason] = [line["reason"] for line in beside.lines("not starting")][-1:]
+        assert "the lease default/volcano of vc-1 is renewed" in reason
+    try:
+        beside.wait_ready()
+        assert beside.lines("no Volcano is at work any more: starting")
+    finally:
+        beside.end()
+        cluster.call("DELETE", f"{leases}/volcano")
