@@ -67,8 +67,8 @@ class Admission:
         UnavailableError: the webhook does not answer.
     """
 
-    def __init__(self, address: str) -> None:
-        self._channel = connect(address)
+    def __init__(self, address: str, *, service: str | None = None) -> None:
+        self._channel = connect(address, service=service)
         self._stub = stubs.AdmissionServiceStub(self._channel)
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
 """How much one caller may ask for, so that none takes what is there for all.
 
 A caller is who the metadata ``x-hekla-caller`` says, else the address of its machine. That is a
-matter of fairness and not of security: until callers log in, anyone may say anything.
+matter of fairness and not of security: until callers log in, anyone may say anything. Our own
+services say who they are, for users who open many streams must not keep them from theirs.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from hekla.telemetry import metrics
 
 CALLER: Final = "x-hekla-caller"
 LONGEST_NAME: Final = 128
+SERVICE: Final = "hekla-"
+"""What the names that our services give begin with."""
 MOST_KNOWN: Final = 10_000
 """Callers whose calls are counted at once; who called longest ago is forgotten first."""
 BURST_SECONDS: Final = 2.0
@@ -119,7 +122,18 @@ def caller_of(context: grpc.ServicerContext) -> str:
     metadata = cast("Any", context).invocation_metadata() or ()
     for name, value in metadata:
         if name == CALLER and isinstance(value, str) and value:
-            return value[:LONGEST_NAME]
+            given = value[:LONGEST_NAME]
+            # Replicas of a service have one name, and each may do as much as any other caller.
+            return f"{given} at {_machine(context)}" if is_service(given) else given
+    return _machine(context)
+
+
+def is_service(caller: str) -> bool:
+    """Whether a caller is one of our own services."""
+    return caller.startswith(SERVICE)
+
+
+def _machine(context: grpc.ServicerContext) -> str:
     peer: str = context.peer() or "unknown"
     # ipv4:10.0.0.1:51234, ipv6:[::1]:51234, unix:/path
     return peer.rpartition(":")[0] if peer.startswith("ip") else peer.partition(":")[0]

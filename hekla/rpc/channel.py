@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar, cast
 
 import grpc
 
 from hekla.domain.errors import UnavailableError
+from hekla.rpc.callers import CALLER, SERVICE
 from hekla.rpc.server import LARGEST_MESSAGE
 
 FIRST_PAUSE: Final = 0.1
@@ -31,12 +33,34 @@ _OPTIONS: Final = (
 Answer = TypeVar("Answer")
 
 
-def connect(address: str) -> grpc.Channel:
+def connect(address: str, *, service: str | None = None) -> grpc.Channel:
     """A channel to ``host:port`` or ``unix:/path``; it connects when it is first used.
 
     No call is tried again by itself (see :func:`patiently`), and every call names a deadline.
+    ``service`` is which of our own services calls, for it has streams of its own there.
     """
-    return grpc.insecure_channel(address, options=_OPTIONS)
+    channel = grpc.insecure_channel(address, options=_OPTIONS)
+    return channel if service is None else cast("grpc.Channel", _Named(channel, service))
+
+
+class _Named:
+    """A channel whose calls say who calls. An interceptor would cost a tenth of each call."""
+
+    def __init__(self, channel: grpc.Channel, service: str) -> None:
+        self._channel = channel
+        self._metadata = ((CALLER, f"{SERVICE}{service}"),)
+
+    def unary_unary(self, *args: Any, **options: Any) -> Callable[..., Any]:
+        """A method that answers once."""
+        return partial(self._channel.unary_unary(*args, **options), metadata=self._metadata)
+
+    def unary_stream(self, *args: Any, **options: Any) -> Callable[..., Any]:
+        """A method that streams."""
+        return partial(self._channel.unary_stream(*args, **options), metadata=self._metadata)
+
+    def close(self) -> None:
+        """Close the channel; calls under way end."""
+        self._channel.close()
 
 
 def patiently(

@@ -16,7 +16,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from hekla.domain.errors import InvalidError, UnavailableError
-from hekla.rpc.callers import Callers, caller_of
+from hekla.rpc.callers import Callers, caller_of, is_service
 from hekla.rpc.errors import code_of, end_call
 from hekla.rpc.streams import Streams, on_threads
 from hekla.telemetry import metrics
@@ -120,7 +120,9 @@ class Surround(grpc.ServerInterceptor):
                 caller = caller_of(context)
                 self._callers.take(caller)
                 with self._callers.streaming(caller):
-                    yield from self._streams.run(behaviour, request, context, method)
+                    yield from self._streams.run(
+                        behaviour, request, context, method, to_service=is_service(caller)
+                    )
             except Exception as error:
                 end_call(context, error, method)
             finally:

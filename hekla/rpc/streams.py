@@ -23,6 +23,8 @@ from hekla.domain.errors import ExhaustedError, UnavailableError
 from hekla.telemetry import metrics
 
 RETRY_AFTER: Final = timedelta(seconds=5)
+SERVICE_PERMITS: Final = 64
+"""Streams that our own services may have open beside those of all others."""
 _REFUSING: Final = 8  # threads beyond the permits, which tell callers that there are no more
 
 log = logging.getLogger(__name__)
@@ -31,11 +33,14 @@ log = logging.getLogger(__name__)
 class StreamContext:
     """A call's context, which also ends when the server closes its streams."""
 
-    def __init__(self, context: grpc.ServicerContext, method: str) -> None:
+    def __init__(
+        self, context: grpc.ServicerContext, method: str, *, to_service: bool = False
+    ) -> None:
         self._context = context
         self._callbacks: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self.method = method
+        self.to_service = to_service
         self.closing = False
         self.sending_since: float | None = None
         """When the message under way was handed to gRPC, on the monotonic clock."""
@@ -88,7 +93,9 @@ class Streams:
     def __init__(self, permits: int, stall_timeout: timedelta) -> None:
         self._permits = permits
         self._stall_timeout = stall_timeout
-        self.threads = ThreadPoolExecutor(permits + _REFUSING, thread_name_prefix="stream")
+        self.threads = ThreadPoolExecutor(
+            permits + SERVICE_PERMITS + _REFUSING, thread_name_prefix="stream"
+        )
         self._changed = threading.Condition()
         self._open: set[StreamContext] = set()
         self._closing = False
@@ -99,14 +106,18 @@ class Streams:
         request: Any,
         context: grpc.ServicerContext,
         method: str,
+        *,
+        to_service: bool = False,
     ) -> Iterator[Any]:
         """Run one stream to its end, whoever ends it.
+
+        One ``to_service`` takes a permit of those that only our own services have.
 
         Raises:
             ExhaustedError: as many are open as may be.
             UnavailableError: the server is closing.
         """
-        stream = self._admit(context, method)
+        stream = self._admit(StreamContext(context, method, to_service=to_service))
         metrics.rpc_streams.labels(method).inc()
         try:
             for message in behaviour(request, cast("grpc.ServicerContext", stream)):
@@ -150,14 +161,14 @@ class Streams:
                 stream.cancel()
         return False
 
-    def _admit(self, context: grpc.ServicerContext, method: str) -> StreamContext:
-        stream = StreamContext(context, method)
+    def _admit(self, stream: StreamContext) -> StreamContext:
+        permits = SERVICE_PERMITS if stream.to_service else self._permits
         with self._changed:
             if self._closing:
                 raise UnavailableError("the service is closing")
-            if len(self._open) >= self._permits:
+            if sum(one.to_service is stream.to_service for one in self._open) >= permits:
                 raise ExhaustedError(
-                    f"{self._permits} streams are open, as many as this service may have",
+                    f"{permits} streams are open, as many as this service may have",
                     retry_after=RETRY_AFTER,
                 )
             self._open.add(stream)

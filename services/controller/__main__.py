@@ -147,7 +147,7 @@ def main(settings: ControllerConfig) -> None:
 
     with ExitStack() as running:
         running.callback(database.close)
-        admission = Admission(settings.webhook)
+        admission = Admission(settings.webhook, service="controller")
         running.callback(admission.close)
         kube = running.enter_context(
             KubeClient.start(settings.kubeconfig or None, service="controller")

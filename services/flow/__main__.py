@@ -105,7 +105,7 @@ def main(settings: FlowConfig) -> None:
     metrics.feed_lag_seconds.set_function(lambda: hub.seconds_behind)
     with ExitStack() as running:
         running.callback(database.close)
-        admission = Admission(settings.webhook)
+        admission = Admission(settings.webhook, service="flow")
         running.callback(admission.close)
         controller = Controller(settings.controller)
         running.enter_context(nudge.running())

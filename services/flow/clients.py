@@ -46,7 +46,7 @@ class Controller:
     """Calls of JobService. All raise what the controller answers, or UnavailableError."""
 
     def __init__(self, address: str) -> None:
-        self._channel = connect(address)
+        self._channel = connect(address, service="flow")
         self._stub = stubs.JobServiceStub(self._channel)
 
     def close(self) -> None:

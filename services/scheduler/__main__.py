@@ -53,7 +53,7 @@ def main(settings: SchedulerConfig) -> None:
     )
     holder = new_holder()
     database = Database(settings.database_url, pool_size=4)
-    channel = connect(settings.controller)
+    channel = connect(settings.controller, service="scheduler")
     controller = Controller(channel)
     streams = [Stream(kind, controller, inbox) for kind in (Kind.GROUP, Kind.QUEUE)]
     cache = Cache(settings.scheduler_name, progress.move)

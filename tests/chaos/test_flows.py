@@ -20,11 +20,11 @@ FLOWS: Final = 6
 SERVICES: Final = ("webhook", "controller", "scheduler", "flow")
 
 
-def many(witness: Path) -> list[Pipeline]:
+def many(witness: Path, count: int = FLOWS) -> list[Pipeline]:
     """Flows of the same templates, side by side."""
     return [
         pipeline("parallel-pipeline", witness, name=f"p{number}", seconds=0.5)
-        for number in range(FLOWS)
+        for number in range(count)
     ]
 
 
@@ -57,22 +57,27 @@ def test_random_kills_again_and_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "point",
+    ("point", "flows"),
     [
-        "flow.recorded=kill@20",
-        "flow.created=kill@3",
-        "flow.acted=kill@20",
-        "flow.recorded=raise:0.1",
-        "flow.created=raise:0.2",
-        "flow.acted=sleep 6:0.05",
-        "controller.commit-unknown=kill@20",
+        ("flow.recorded=kill@20", FLOWS),
+        ("flow.created=kill@3", FLOWS),
+        ("flow.acted=kill@20", FLOWS),
+        ("flow.recorded=raise:0.1", FLOWS),
+        ("flow.created=raise:0.2", FLOWS),
+        ("flow.acted=sleep 6:0.05", FLOWS),
+        # Twenty passes a life, and some ten seconds from life to life: a job has a dozen.
+        ("controller.commit-unknown=kill@20", 2),
     ],
 )
-def test_no_place_to_die_makes_a_difference(tmp_path: Path, point: str) -> None:
+def test_no_place_to_die_makes_a_difference(tmp_path: Path, point: str, flows: int) -> None:
     """Also a claim that expires during a slow pass: the lease is shorter than the sleep."""
     witness = tmp_path / "witness"
-    wanted = many(witness)
-    environ = {"HEKLA_FAILPOINTS": point, "HEKLA_FLOW_CLAIM_LEASE": "4s"}
+    wanted = many(witness, flows)
+    environ = {
+        "HEKLA_FAILPOINTS": point,
+        "HEKLA_FLOW_CLAIM_LEASE": "4s",
+        "HEKLA_CONTROLLER_CLAIM_LEASE": "6s",
+    }
     with running_stack(tmp_path / "home", "--replicas", "flow=2", environ=environ) as stack:
         for one in wanted:
             run(stack, one)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from hekla.domain.errors import ExhaustedError, UnavailableError
+from hekla.rpc.callers import CallerLimits
 from hekla.rpc.channel import connect
 from hekla.rpc.errors import translated
 from hekla.v1 import job_service_pb2, job_service_pb2_grpc
@@ -99,6 +101,32 @@ def test_a_stream_too_many_is_refused_with_advice_until_another_ends() -> None:
         assert feed.ended.acquire(timeout=5)
         wait_until(lambda: _streams() == before + 1, what="the permit to be free")
         _open(at)
+
+
+def test_however_many_streams_users_open_services_have_theirs_and_the_other_way_round() -> None:
+    limits = CallerLimits(streams=2)
+    with (
+        scene(watch=Feed(), stream_permits=2, caller_limits=limits) as at,
+        closing(connect(at.server.address, service="flow")) as channel,
+    ):
+        service = job_service_pb2_grpc.JobServiceStub(channel)
+        request = job_service_pb2.WatchJobsRequest()
+        users = [_open(at), _open(at)]
+
+        ours = [service.WatchJobs(request, timeout=20) for _ in range(2)]
+
+        assert [next(stream).cursor for stream in ours] == ["first", "first"]
+        with pytest.raises(ExhaustedError, match="has 2 streams open"), translated():
+            next(at.watch())
+        users[0].cancel()
+        wait_until(lambda: _opens(at), what="the user's permit to be free")
+
+
+def _opens(at: Scene) -> bool:
+    try:
+        return bool(_open(at))
+    except grpc.RpcError:
+        return False
 
 
 def test_a_stream_is_freed_when_its_client_goes() -> None:

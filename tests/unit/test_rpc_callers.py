@@ -107,6 +107,10 @@ def test_nothing_is_limited_unless_it_is_asked_for() -> None:
         (Context("ipv4:10.0.0.1:5123", ("x-hekla-caller", "team-a")), "team-a"),
         (Context("ipv4:10.0.0.1:5123", ("x-hekla-caller", "")), "ipv4:10.0.0.1"),
         (Context("ipv4:10.0.0.1:5123", ("x-hekla-caller", "a" * 500)), "a" * 128),
+        (
+            Context("ipv4:10.0.0.1:5123", ("x-hekla-caller", "hekla-flow")),
+            "hekla-flow at ipv4:10.0.0.1",
+        ),
     ],
 )
 def test_a_caller_is_who_it_says_or_its_machine(context: Context, caller: str) -> None:
