@@ -1,4 +1,4 @@
-"""What Kubernetes knows beside what is judged: namespaces and the size of nodes."""
+"""What Kubernetes knows beside what is judged: namespaces, nodes, queues just made."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
+from hekla.api import decode
+from hekla.api.queue import Queue
 from hekla.domain import resources
-from hekla.domain.errors import DomainError
+from hekla.domain.errors import DomainError, NotFoundError
 from hekla.domain.resources import Resources
 from hekla.kube.client import KubeClient
-from hekla.kube.resources import NAMESPACES, NODES
+from hekla.kube.resources import NAMESPACES, NODES, QUEUES
 
 NODES_KEPT: Final = timedelta(minutes=5)
 TIMEOUT: Final = 2.0
 """Seconds. What is asked for here only completes and warns: a review does not wait for it."""
+QUEUE_TIMEOUT: Final = 1.0
+"""Seconds. A review waits for it, and only if a queue is not stored."""
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +56,19 @@ class KubeCluster:
                 except DomainError as error:
                     log.info("nodes not read", extra={"error": str(error)})
             return self._nodes
+
+    def queue(self, name: str) -> Queue | None:
+        """The queue of that name, if there is a custom resource of it that stays."""
+        try:
+            found = self._kube.get(QUEUES, None, name, timeout=QUEUE_TIMEOUT).found()
+            queue = decode.read(found)
+        except NotFoundError:
+            return None
+        except DomainError as error:
+            log.warning("queue not read", extra={"queue": name, "error": str(error)})
+            return None
+        assert isinstance(queue, Queue)
+        return queue if queue.metadata.deletion_timestamp is None else None
 
 
 def _shapes(nodes: Sequence[Mapping[str, Any]]) -> Sequence[Resources]:

@@ -21,6 +21,9 @@ class Cluster(Protocol):
     def nodes(self) -> Iterable[Resources]:
         """What nodes have for pods, each shape once; none if no node is known."""
 
+    def queue(self, name: str) -> Queue | None:
+        """The queue of that name, if there is a custom resource of it."""
+
 
 class UnknownCluster:
     """No Kubernetes: nothing is known."""
@@ -33,12 +36,19 @@ class UnknownCluster:
         """Nothing."""
         return ()
 
+    def queue(self, name: str) -> Queue | None:
+        """Nothing."""
+        return None
+
 
 UNKNOWN: Final = UnknownCluster()
 
 
 class StoredWorld:
     """What one call sees. Each queue is asked for once, and its children with it.
+
+    A queue that is not stored may have been made just now, with the object that names it in one
+    file: then there is a custom resource of it, which is on its way to the store.
 
     There is no transaction around: what is admitted may be out of date by the time it is
     stored in any case.
@@ -65,7 +75,7 @@ class StoredWorld:
     def _look(self, name: str) -> None:
         named, below = queues.named(name), queues.below(name)
         self._database.ask(named, below)
-        self._queues[name] = named.answer
+        self._queues[name] = named.answer or self._cluster.queue(name)
         self._queues.update({queue.metadata.name: queue for queue in below.answer})
         self._children[name] = [queue.metadata.name for queue in below.answer]
 

@@ -49,6 +49,7 @@ RARE: Final[Mapping[tuple[str, str, str], str]] = {
     ("hekla-scheduler", "watch", f"hypernodes.{_TOPOLOGY}"): _NO_CRDS,
     ("hekla-scheduler", "patch", f"hypernodes/status.{_TOPOLOGY}"): _NO_CRDS,
     ("hekla-webhook", "get", "namespaces"): "a pod group is made through Kubernetes",
+    ("hekla-webhook", "get", "queues.scheduling.volcano.sh"): "a queue is not stored yet",
     ("hekla-webhook", "patch", "secrets"): _FRESH,
     ("hekla-webhook", "patch", f"mutatingwebhookconfigurations.{_ADMISSION}"): _MENDED,
     ("hekla-webhook", "patch", f"validatingwebhookconfigurations.{_ADMISSION}"): _MENDED,

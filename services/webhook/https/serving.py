@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hekla import lifecycle
+from hekla.domain.errors import InvalidError
 from hekla.kube.client import KubeClient
 from hekla.rpc.http import Check
 from hekla.store.database import Database
@@ -23,6 +25,8 @@ from services.webhook.https.keeping import FileKeeper, Keeper, SecretKeeper
 from services.webhook.https.registration import Registrar
 from services.webhook.https.upkeep import Upkeep
 from services.webhook.world import UNKNOWN, Cluster, StoredWorld
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +92,16 @@ def https(
 
 
 def _kube(settings: WebhookConfig, running: ExitStack) -> KubeClient | None:
-    """Kubernetes, unless all that it is needed for is given or not wanted."""
-    if settings.certificate_file is not None and not settings.register:
+    """Kubernetes; None if it is not known where, and it need not be."""
+    try:
+        return running.enter_context(
+            KubeClient.start(settings.kubeconfig, isolated=False, service="webhook")
+        )
+    except InvalidError as error:
+        if settings.certificate_file is None or settings.register:
+            raise
+        log.warning("queues, namespaces and nodes are not looked at", extra={"why": str(error)})
         return None
-    return running.enter_context(
-        KubeClient.start(settings.kubeconfig, isolated=False, service="webhook")
-    )
 
 
 def _upkept(
