@@ -33,6 +33,9 @@ POINTS: Final[Mapping[str, str]] = {
     "flow.acted": "a pass over a flow is recorded and done, its claim is still held",
     "scheduler.recorded": "a decision is recorded, no pod is bound yet",
     "scheduler.bound": "pods are bound, the record does not say so yet",
+    "mirror.row-taken": "rows follow their custom resources, those that follow rows do not yet",
+    "mirror.custom-written": "custom resources follow their rows, no status is shown yet",
+    "mirror.shown": "statuses are written, the mirror does not know yet",
     "kube.post-late": "a create is about to be sent to Kubernetes",
 }
 """Every place there is. A name that is not here is refused: it would test nothing."""

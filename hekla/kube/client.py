@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -199,6 +200,21 @@ class KubeClient:
         """
         found = read_outcome(self._call(Get("/version"), timeout)).found()
         return str(found.get("gitVersion", "unknown"))
+
+    def served(self, api_version: str, *, timeout: float = TIMEOUT) -> frozenset[str]:
+        """The plurals of the kinds that the API server has at ``batch.volcano.sh/v1alpha1``.
+
+        None, if it does not know that version.
+
+        Raises:
+            DomainError: it does not answer, or does not let us in.
+        """
+        root = "/apis" if "/" in api_version else "/api"
+        reply = read_outcome(self._call(Get(f"{root}/{api_version}"), timeout))
+        if reply.status == HTTPStatus.NOT_FOUND:
+            return frozenset()
+        kinds = reply.found().get("resources") or []
+        return frozenset(str(one.get("name")) for one in kinds)
 
     def list(
         self,

@@ -94,6 +94,29 @@ queue_pod_groups = {
 }
 """By phase."""
 
+# ---- mirror ----------------------------------------------------------------------------
+
+mirror_steps = Counter(
+    "hekla_mirror_steps", "Rows changed after their custom resources.", ["kind", "step"]
+)
+mirror_writes = Counter(
+    "hekla_mirror_writes",
+    "Custom resources written after their rows.",
+    ["kind", "verb", "result"],
+)
+mirror_refused = Counter(
+    "hekla_mirror_refused", "Custom resources told why they are not taken.", ["kind", "reason"]
+)
+mirror_seconds = Histogram(
+    "hekla_mirror_seconds",
+    "From news of a custom resource to its row (in), of a row to its status (out).",
+    ["kind", "direction"],
+    buckets=_SECONDS,
+)
+mirror_waiting = Gauge(
+    "hekla_mirror_waiting", "Objects that are due, or whose status is to be written.", ["kind"]
+)
+
 # ---- flow ------------------------------------------------------------------------------
 
 flows_succeeded = Gauge(
