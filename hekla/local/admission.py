@@ -52,20 +52,22 @@ def admit(storage: Storage, kind: Kind, value: Object) -> None:
     Raises:
         ApiError: what it refers to is missing or disagrees.
     """
-    if kind is PODS:
+    if kind is PODS and isinstance(value.get("spec"), dict):
         _set_priority(storage, value)
         _set_account(storage, value)
-    elif kind is CLAIMS and "storageClassName" not in value["spec"]:
+    elif kind is CLAIMS and isinstance(value.get("spec"), dict):
         _set_class(storage, value)
     elif kind is PRIORITY_CLASSES and value.get("globalDefault"):
         _check_only_default(storage, value)
 
 
 def _set_priority(storage: Storage, pod: Object) -> None:
-    spec, name = pod["spec"], pod["metadata"]["name"]
+    spec, name = pod["spec"], pod["metadata"].get("name", "")
     wanted = spec.get("priorityClassName")
     found: Object | None = None
     if wanted:
+        if not isinstance(wanted, str):
+            return  # which the checks refuse
         entry = storage.latest(PRIORITY_CLASSES, "", wanted)
         if entry is None:
             why = f"no PriorityClass with name {wanted} was found"
@@ -91,18 +93,22 @@ def _set_priority(storage: Storage, pod: Object) -> None:
 def _set_account(storage: Storage, pod: Object) -> None:
     spec, metadata = pod["spec"], pod["metadata"]
     name = spec.get("serviceAccountName") or spec.get("serviceAccount") or DEFAULT_ACCOUNT
+    if not isinstance(name, str):
+        return  # which the checks refuse
     namespace = metadata["namespace"]
     if storage.latest(SERVICE_ACCOUNTS, namespace, name) is None:
         why = (
             f"error looking up service account {namespace}/{name}: "
             f'serviceaccount "{name}" not found'
         )
-        raise errors.forbidden(PODS, metadata["name"], why)
+        raise errors.forbidden(PODS, metadata.get("name", ""), why)
     spec["serviceAccountName"] = spec["serviceAccount"] = name
 
 
 def _set_class(storage: Storage, claim: Object) -> None:
     """Give a claim that names no storage class the newest default one."""
+    if "storageClassName" in claim["spec"]:
+        return
     found = [
         (entry.object()["metadata"]["creationTimestamp"], entry.name)
         for entry in storage.select(STORAGE_CLASSES)
@@ -121,7 +127,7 @@ def _default_class(storage: Storage) -> Object | None:
 
 
 def _check_only_default(storage: Storage, value: Object) -> None:
-    name = value["metadata"]["name"]
+    name = value["metadata"].get("name", "")
     present = _default_class(storage)
     if present is not None and present["metadata"]["name"] != name:
         why = (

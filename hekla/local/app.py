@@ -13,17 +13,27 @@ from typing import Any, Final, Protocol, TypeVar
 
 import orjson
 
-from hekla.local import discovery, errors, eviction, metadata, routing, selection, streams
+from hekla.local import (
+    binding as bindings,
+    discovery,
+    errors,
+    eviction,
+    metadata,
+    routing,
+    selection,
+    streams,
+)
 from hekla.local.accesses import Accesses
 from hekla.local.faults import Faults
 from hekla.local.journal import JournalError
 from hekla.local.objects import Deletion, Objects
 from hekla.local.paging import Page, Pages
-from hekla.local.registry import NAMESPACES, PODS, Kind, Registry
+from hekla.local.registry import NAMESPACES, PODS, Kind, Object, Registry
 from hekla.local.routing import Request, Target
-from hekla.local.steps import Review, Writing, at_once, carry_out
+from hekla.local.steps import Writing, at_once, carry_out
 from hekla.local.storage import Entry, Storage
 from hekla.local.watches import Watches
+from hekla.local.webhooks.dispatch import Reviews, Webhooks
 
 BODY_LIMIT: Final = 3 * 1024 * 1024
 EVICTION: Final = "policy/v1"
@@ -61,16 +71,15 @@ class App:
         watches: Watches,
         faults: Faults,
         logs: Logs,
-        review: Review | None = None,
+        webhooks: Webhooks,
     ) -> None:
-        """``review`` is asked during writes; without one nobody is."""
         self._registry = registry
         self._storage = storage
         self._objects = objects
         self._watches = watches
         self._faults = faults
         self._logs = logs
-        self._review = review
+        self._webhooks = webhooks
         self._accesses = Accesses()
         self._pages = Pages(time.monotonic)
 
@@ -94,6 +103,7 @@ class App:
                 await sent.json(500, errors.internal("see the log").status())
 
     async def _answer(self, request: Request, sent: streams.Body) -> None:
+        sent.warnings = request.warnings
         target = routing.find(self._registry, request.path)
         if target is None:
             await self._answer_page(request, sent)
@@ -176,7 +186,13 @@ class App:
         chosen = self._objects.select(_selected(target, request))
         deleted: list[Entry] = []
         for begin in range(0, len(chosen), _TOGETHER):  # others get their turn in between
-            deleted += self._objects.delete_all(chosen[begin : begin + _TOGETHER], how)
+            for entry in chosen[begin : begin + _TOGETHER]:
+                deleting = self._objects.deleting(entry.kind, entry.namespace, entry.name, how)
+                try:
+                    deleted.append((await self._carried_out(deleting, request)).entry)
+                except errors.ApiError as error:
+                    if error.code != 404:  # else somebody was faster
+                        raise
             await self._storage.settled()
         return listing(target.kind, Page(deleted, self._storage.version))
 
@@ -189,13 +205,18 @@ class App:
             case "POST", "" if name is None and (namespace or not kind.namespaced):
                 body = request.json()
                 making = objects.creating(kind, namespace, body, dry_run=dry_run)
-                code, answer = 201, (await self._carried_out(making)).raw
+                code, answer = 201, (await self._carried_out(making, request)).raw
             case "POST", "binding" if name is not None:
-                objects.bind(namespace, name, request.json())
-                code, answer = 201, _success(kind, None)
+                body, address = request.json(), (namespace, name)
+                binding = bindings.binding(objects, address, body, dry_run=dry_run)
+                # Kubernetes answers a Status here, which the official Python client chokes on.
+                code, answer = 201, orjson.dumps(await self._carried_out(binding, request))
             case "POST", "eviction" if name is not None:
-                how = _eviction(request, name)
-                eviction.evict(self._storage, objects, namespace, name, how, now=objects.now())
+                body, how = _eviction(request, name)
+                evicting = eviction.evicting(
+                    self._storage, objects, (namespace, name), body, how
+                )
+                await self._carried_out(evicting, request)
                 code, answer = 201, _success(kind, None)
             case "PUT", "" | "status" | "finalize" if name is not None:
                 changing = objects.replacing(
@@ -206,7 +227,7 @@ class App:
                     status=subresource == "status",
                     dry_run=dry_run,
                 )
-                answer = (await self._carried_out(changing)).raw
+                answer = (await self._carried_out(changing, request)).raw
             case "PATCH", "" | "status" if name is not None:
                 changing = objects.patching(
                     kind,
@@ -216,20 +237,22 @@ class App:
                     status=subresource == "status",
                     dry_run=dry_run,
                 )
-                answer = (await self._carried_out(changing)).raw
+                answer = (await self._carried_out(changing, request)).raw
             case "DELETE", "" if name is not None:
                 deleting = objects.deleting(kind, namespace, name, routing.deletion(request))
-                entry, gone = await self._carried_out(deleting)
+                entry, gone = await self._carried_out(deleting, request)
                 answer = _success(kind, entry) if gone and kind is not PODS else entry.raw
             case _:
                 what = f"{kind.plural}/{subresource}" if subresource else kind.plural
                 raise errors.method_not_allowed(what)
         return code, answer
 
-    async def _carried_out(self, writing: Writing[T]) -> T:
-        if self._review is None:
+    async def _carried_out(self, writing: Writing[T], request: Request) -> T:
+        if not self._webhooks.any:
             return at_once(writing)
-        return await carry_out(writing, self._review)
+        return await carry_out(
+            writing, Reviews(self._webhooks, request.options, request.warnings)
+        )
 
 
 def listing(kind: Kind, page: Page) -> bytes:
@@ -251,8 +274,8 @@ def _selected(target: Target, request: Request) -> selection.Selection:
     )
 
 
-def _eviction(request: Request, name: str) -> Deletion:
-    """How the pod that an eviction is about is to be deleted."""
+def _eviction(request: Request, name: str) -> tuple[Object, Deletion]:
+    """An eviction, and how the pod that it is about is to be deleted."""
     body = request.json()
     if not isinstance(body, dict):
         raise errors.bad_request("the body must be a JSON object")
@@ -269,7 +292,8 @@ def _eviction(request: Request, name: str) -> Deletion:
         raise errors.bad_request(
             f"name in URL does not match name in Eviction object: {name}, {given['name']}"
         )
-    return routing.deletion(request, body.get("deleteOptions") or {})
+    body |= {"apiVersion": EVICTION, "kind": "Eviction"}
+    return body, routing.deletion(request, body.get("deleteOptions") or {})
 
 
 def _success(kind: Kind, entry: Entry | None) -> bytes:

@@ -24,6 +24,7 @@ from hekla.local.settings import NOTE, Settings
 from hekla.local.simulate_runtime import SimulateRuntime
 from hekla.local.storage import Storage
 from hekla.local.watches import Watches
+from hekla.local.webhooks.dispatch import Webhooks
 
 _EXPIRY_INTERVAL: Final = 60.0
 
@@ -62,6 +63,7 @@ class Cluster:
             note = processes.note
         (settings.home / NOTE).write_text(f"{note}\n" if note else "")
         self._logs = Logs(self._storage, pods)
+        self._webhooks = Webhooks(self._storage)
         self.app = App(
             registry=self._registry,
             storage=self._storage,
@@ -69,6 +71,7 @@ class Cluster:
             watches=self._watches,
             faults=faults,
             logs=self._logs,
+            webhooks=self._webhooks,
         )
 
     async def start(self) -> None:
@@ -91,6 +94,7 @@ class Cluster:
         for name in self._node_names:
             nodes.register(self._objects, storage, name, has, now=_now())
         await storage.settled()
+        self._webhooks.begin()
         Namespaces(storage, self._objects, self._registry).begin()
         tasks = self._kubelet.tasks
         Claims(storage, self._objects, tasks, settings.home.absolute() / "claims").begin()
@@ -107,6 +111,7 @@ class Cluster:
     async def stop(self) -> None:
         """Stop the agents and close the store; containers run on."""
         await self._kubelet.tasks.cancel()
+        await self._webhooks.close()
         await self._storage.close()
 
     async def _renew_leases(self) -> None:

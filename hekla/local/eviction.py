@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Final
 
 from hekla.domain import selector
@@ -12,26 +11,39 @@ from hekla.local import budgets, errors
 from hekla.local.budgets import Budget
 from hekla.local.objects import Deletion, Objects
 from hekla.local.pods import FINISHED, with_condition
-from hekla.local.registry import DISRUPTION_BUDGETS, PODS
+from hekla.local.registry import DISRUPTION_BUDGETS, PODS, Object
+from hekla.local.steps import CREATE, Step, Writing
 from hekla.local.storage import Entry, Storage
 
 RETRY_SECONDS: Final = 10
 
 
-def evict(
+def evicting(
     storage: Storage,
     objects: Objects,
-    namespace: str,
-    name: str,
+    address: tuple[str, str],
+    eviction: Object,
     how: Deletion,
-    *,
-    now: datetime,
-) -> None:
-    """Delete a pod, if the budgets that are about it allow.
+) -> Writing[None]:
+    """Delete a pod, in steps, if the budgets that are about it allow.
 
     Raises:
         ApiError: they do not (429), there are several (500), or there is no such pod.
     """
+    namespace, name = address
+    step = Step(
+        mutating=True,
+        operation=CREATE,
+        kind=PODS,
+        namespace=namespace,
+        name=name,
+        subresource="eviction",
+        value=eviction,
+        old=None,
+        dry_run=how.dry_run,
+    )
+    changed = yield step
+    yield step._replace(mutating=False, value=changed)
     entry = storage.latest(PODS, namespace, name)
     if entry is None:
         raise errors.not_found(PODS, name)
@@ -44,7 +56,7 @@ def evict(
             pod["status"].get("conditions", []),
             "DisruptionTarget",
             value=True,
-            now=now,
+            now=objects.now(),
             reason="EvictionByEvictionAPI",
         )
         conditions[-1]["message"] = "Eviction API: evicting"

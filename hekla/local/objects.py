@@ -15,10 +15,10 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from hekla.domain.errors import Violation
-from hekla.local import admission, errors, metadata, pods, steps
+from hekla.local import admission, drafts, errors, metadata, steps
 from hekla.local.admission import DEFAULT_ACCOUNT
 from hekla.local.patch import Patch, UnfitError
-from hekla.local.registry import NAMESPACES, PODS, SERVICE_ACCOUNTS, Kind, Object
+from hekla.local.registry import NAMESPACES, SERVICE_ACCOUNTS, Kind, Object
 from hekla.local.rules import rules_of
 from hekla.local.selection import Selection
 from hekla.local.steps import Step, Writing
@@ -96,9 +96,9 @@ class Objects:
         Raises:
             ApiError: its name is taken, its namespace is missing, or it breaks rules.
         """
-        value = _shaped(kind, body)
+        value = drafts.shaped(kind, body)
         given = value["metadata"]
-        _check_namespace(kind, namespace, given)
+        drafts.check_namespace(kind, namespace, given)
         if given.get("resourceVersion"):
             raise errors.bad_request(
                 "resourceVersion should not be set on objects to be created"
@@ -108,6 +108,7 @@ class Objects:
             admission.check_namespace(self._storage, kind, namespace, name)
         rules = rules_of(kind.resource)
         rules.defaults(value)
+        admission.admit(self._storage, kind, value)
         step = Step(
             mutating=True,
             operation=steps.CREATE,
@@ -121,12 +122,14 @@ class Objects:
         )
         changed = yield step
         if changed is not value:
-            value = _shaped(kind, changed)
+            value = drafts.shaped(kind, changed)
             given = value["metadata"]
-            _check_namespace(kind, namespace, given)
+            drafts.check_namespace(kind, namespace, given)
             rules.defaults(value)
+            admission.admit(self._storage, kind, value)
         if not given.get("name") and given.get("generateName"):
             given["name"] = self._generated_name(kind, namespace, given["generateName"])
+            rules.defaults(value)  # which may tell of the name
         if not given.get("name"):
             why = "Required value: name or generateName is required"
             raise errors.invalid(kind, "", [Violation("metadata.name", why)])
@@ -135,17 +138,18 @@ class Objects:
             kind, given, uid=str(uuid.uuid4()), now=self._now()
         )
         value.pop("status", None)
-        _refuse(kind, name, metadata.violations(kind, value["metadata"]) + rules.check(value))
-        self._check_free(kind, namespace, name)
-        admission.admit(self._storage, kind, value)
+        drafts.refuse(
+            kind, name, metadata.violations(kind, value["metadata"]) + rules.check(value)
+        )
         yield step._replace(mutating=False, name=name, value=value)
         if kind.namespaced:
             admission.check_namespace(self._storage, kind, namespace, name)
-        self._check_free(kind, namespace, name)
+        if self._storage.latest(kind, namespace, name) is not None:
+            raise errors.already_exists(kind, name)
         status = rules.first_status(value)
         if status is not None:
             value["status"] = status
-        made = self._put(kind, value, dry_run=dry_run)
+        made = self.put(kind, value, dry_run=dry_run)
         if kind is NAMESPACES and not dry_run:
             self.add_account(name)
         return made
@@ -171,8 +175,8 @@ class Objects:
         Raises:
             ApiError: it is missing, was changed by somebody else, or breaks rules.
         """
-        given = _shaped(kind, body)["metadata"]
-        _check_namespace(kind, namespace, given)
+        given = drafts.shaped(kind, body)["metadata"]
+        drafts.check_namespace(kind, namespace, given)
         if given.get("name", name) != name:
             raise errors.bad_request(
                 f"the name of the object ({given['name']}) "
@@ -183,7 +187,7 @@ class Objects:
             raise errors.invalid(kind, name, [Violation("metadata.resourceVersion", why)])
         return self._updating(
             (kind, namespace, name),
-            lambda _: _shaped(kind, body),
+            lambda _: drafts.shaped(kind, body),
             status=status,
             dry_run=dry_run,
         )
@@ -206,12 +210,12 @@ class Objects:
 
         def change(old: Entry) -> Object:
             try:
-                value = _shaped(kind, patch.apply(old.object()))
+                value = drafts.shaped(kind, patch.apply(old.object()))
             except UnfitError as error:
                 raise errors.unfit(kind, name, str(error)) from error
             if value["metadata"].get("name") != name:
                 raise errors.bad_request("metadata.name may not be patched")
-            _check_namespace(kind, namespace, value["metadata"])
+            drafts.check_namespace(kind, namespace, value["metadata"])
             return value
 
         return self._updating((kind, namespace, name), change, status=status, dry_run=dry_run)
@@ -228,34 +232,6 @@ class Objects:
             return old
         value["status"] = status
         return self._storage.put(kind, value)
-
-    def bind(self, namespace: str, name: str, binding: object) -> Entry:
-        """Give a pod its node.
-
-        Raises:
-            ApiError: there is no such pod, or it has a node already.
-        """
-        shape = _shaped(PODS, binding, kind_name="Binding")
-        target = shape.get("target")
-        node = target.get("name") if isinstance(target, dict) else None
-        if not isinstance(node, str) or not node:
-            raise errors.invalid(PODS, name, [Violation("target.name", "Required value")])
-        old = self._latest(PODS, namespace, name)
-        wanted_uid = shape["metadata"].get("uid")
-        if wanted_uid and wanted_uid != old.uid:
-            raise errors.conflict(PODS, name, _uid_mismatch(wanted_uid, old.uid))
-        pod = old.object()
-        if old.deleting:
-            why = f"pod {name} is being deleted, cannot be assigned to a host"
-            raise errors.conflict(PODS, name, why)
-        present = pod["spec"].get("nodeName")
-        if present:
-            why = f'pod {name} is already assigned to node "{present}"'
-            raise errors.conflict(PODS, name, why)
-        annotations = shape["metadata"].get("annotations") or {}
-        fresh = pods.bound(pod, node, annotations, now=self._now())
-        _refuse(PODS, name, metadata.violations(PODS, fresh["metadata"]))
-        return self._storage.put(PODS, fresh)
 
     def deleting(
         self, kind: Kind, namespace: str, name: str, how: Deletion
@@ -333,9 +309,9 @@ class Objects:
 
     def _meant(self, kind: Kind, namespace: str, name: str, how: Deletion) -> Entry:
         """What a delete is about, if its preconditions hold."""
-        old = self._latest(kind, namespace, name)
+        old = self.latest(kind, namespace, name)
         if how.uid is not None and how.uid != old.uid:
-            raise errors.conflict(kind, name, _uid_mismatch(how.uid, old.uid))
+            raise errors.conflict(kind, name, drafts.uid_mismatch(how.uid, old.uid))
         if how.version is not None and how.version != str(old.version):
             why = (
                 f"Precondition failed: ResourceVersion in precondition: {how.version}, "
@@ -360,10 +336,10 @@ class Objects:
         """
         kind, namespace, name = address
         for _ in range(_ATTEMPTS):
-            old = self._latest(*address)
+            old = self.latest(*address)
             before, wanted = old.object(), change(old)
-            _check_same(old, wanted["metadata"])
-            value = _prepared(old, before, wanted, status=status)
+            drafts.check_same(old, wanted["metadata"])
+            value = drafts.prepared(old, before, wanted, status=status)
             step = Step(
                 mutating=True,
                 operation=steps.UPDATE,
@@ -377,8 +353,10 @@ class Objects:
             )
             changed = yield step
             if changed is not value:
-                value = _prepared(old, before, _shaped(kind, changed), status=status)
-            _check_update(kind, before, value, status=status)
+                value = drafts.prepared(
+                    old, before, drafts.shaped(kind, changed), status=status
+                )
+            drafts.check_update(kind, before, value, status=status)
             yield step._replace(mutating=False, value=value)
             if self._storage.latest(*address) is old:
                 return self._put_changed(old, before, value, dry_run=dry_run)
@@ -392,18 +370,20 @@ class Objects:
         held = old.kind is NAMESPACES and value["spec"].get("finalizers")
         if metadata.may_go(value["metadata"]) and not held and not dry_run:
             return self._storage.remove(old.kind, value)
-        return self._put(old.kind, value, dry_run=dry_run)
+        return self.put(old.kind, value, dry_run=dry_run)
 
-    def _put(self, kind: Kind, value: Object, *, dry_run: bool) -> Entry:
+    def put(self, kind: Kind, value: Object, *, dry_run: bool) -> Entry:
+        """Store ``value`` unless it is only a dry run."""
         if dry_run:
             return self._storage.imagine(kind, value)
         return self._storage.put(kind, value)
 
-    def _check_free(self, kind: Kind, namespace: str, name: str) -> None:
-        if self._storage.latest(kind, namespace, name) is not None:
-            raise errors.already_exists(kind, name)
+    def latest(self, kind: Kind, namespace: str, name: str) -> Entry:
+        """The object of that name as the next writer must see it.
 
-    def _latest(self, kind: Kind, namespace: str, name: str) -> Entry:
+        Raises:
+            ApiError: there is none.
+        """
         entry = self._storage.latest(kind, namespace, name)
         if entry is None:
             raise errors.not_found(kind, name)
@@ -415,82 +395,3 @@ class Objects:
             name = prefix[:_GENERATED_LENGTH] + suffix
             if self._storage.latest(kind, namespace, name) is None:
                 return name
-
-
-def _check_same(old: Entry, given: Object) -> None:
-    """Refuse a write that is meant for another object or another version of it."""
-    if given.get("uid", old.uid) != old.uid:
-        raise errors.conflict(old.kind, old.name, _uid_mismatch(given["uid"], old.uid))
-    if given.get("resourceVersion") and given["resourceVersion"] != str(old.version):
-        raise errors.modified(old.kind, old.name)
-
-
-def _prepared(old: Entry, before: Object, wanted: Object, *, status: bool) -> Object:
-    """What an update makes of an object: what is not the caller's to write stays."""
-    kind = old.kind
-    if status:
-        written = wanted.get("status", {})
-        if not isinstance(written, dict):
-            why = [Violation("status", "Invalid value: must be an object")]
-            raise errors.invalid(kind, old.name, why)
-        return {**before, "status": written}
-    value = {**wanted, "metadata": metadata.updated(before["metadata"], wanted["metadata"])}
-    if kind.status:
-        value.pop("status", None)
-        if "status" in before:
-            value["status"] = before["status"]
-    rules_of(kind.resource).defaults(value)
-    if kind.generation and value.get("spec") != before.get("spec"):
-        value["metadata"]["generation"] = before["metadata"].get("generation", 0) + 1
-    return value
-
-
-def _check_update(kind: Kind, before: Object, value: Object, *, status: bool) -> None:
-    rules, name = rules_of(kind.resource), before["metadata"]["name"]
-    if status:
-        _refuse(kind, name, rules.check_status(value["status"]))
-        return
-    found = metadata.violations(kind, value["metadata"]) + rules.check(value)
-    _refuse(kind, name, found)
-    found = metadata.new_finalizers(before["metadata"], value["metadata"])
-    _refuse(kind, name, found + rules.check_update(before, value))
-
-
-def _shaped(kind: Kind, body: object, *, kind_name: str = "") -> Object:
-    """``body`` as an object of ``kind`` that can be worked on."""
-    if not isinstance(body, dict):
-        raise errors.bad_request("the body must be a JSON object")
-    wanted = {"apiVersion": kind.api_version, "kind": kind_name or kind.name}
-    for key, expected in wanted.items():
-        given = body.get(key) or expected
-        if given != expected:
-            what = "API version" if key == "apiVersion" else "kind"
-            raise errors.bad_request(
-                f"the {what} in the data ({given}) "
-                f"does not match the expected {what} ({expected})"
-            )
-    given_metadata = body.get("metadata") or {}
-    wrong = metadata.shape_error(given_metadata)
-    if wrong:
-        raise errors.bad_request(f"{wanted['kind']} cannot be read: {wrong}")
-    return {**body, **wanted, "metadata": dict(given_metadata)}
-
-
-def _check_namespace(kind: Kind, namespace: str, given: Object) -> None:
-    if kind.namespaced:
-        if given.setdefault("namespace", namespace) != namespace:
-            raise errors.bad_request(
-                "the namespace of the provided object does not match the namespace sent on the "
-                f"request: {given['namespace']!r}, {namespace!r}"
-            )
-    else:
-        given.pop("namespace", None)
-
-
-def _refuse(kind: Kind, name: str, found: list[Violation]) -> None:
-    if found:
-        raise errors.invalid(kind, name, found)
-
-
-def _uid_mismatch(wanted: str, present: str) -> str:
-    return f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -13,9 +13,12 @@ from hekla.local import errors, metadata
 from hekla.local.objects import Deletion
 from hekla.local.patch import JsonPatch, MalformedError, MergePatch, Patch, without_nulls
 from hekla.local.registry import NAMESPACES, Kind, Registry
+from hekla.local.steps import CREATE, DELETE
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
+_OPTIONS: Final = {CREATE: "CreateOptions", DELETE: "DeleteOptions"}
+_TOLD: Final[tuple[str, ...]] = ("fieldManager", "fieldValidation", "propagationPolicy")
 _FALSE: Final = frozenset({"", "0", "false", "False"})
 
 
@@ -39,6 +42,8 @@ class Request:
     body: bytes
     agent: str = ""
     """Who says to have sent it."""
+    warnings: list[str] = field(default_factory=list)
+    """What the caller is to be told beside the answer, whatever that is."""
 
     def flag(self, name: str) -> bool:
         """Whether a parameter is given and not false; some clients say ``True``."""
@@ -64,6 +69,18 @@ class Request:
         if text not in {"", "All"}:
             raise errors.bad_request(f"invalid value for dryRun: {text[:80]!r}: must be All")
         return text == "All"
+
+    def options(self, operation: str) -> dict[str, Any]:
+        """How it wants that done, as admission webhooks are told."""
+        body = orjson.loads(self.body) if operation == DELETE and self.body else {}
+        told = {key: self.query[key] for key in _TOLD if key in self.query}
+        return {
+            **body,
+            **told,
+            **({"dryRun": ["All"]} if self.dry_run else {}),
+            "kind": _OPTIONS.get(operation, "UpdateOptions"),
+            "apiVersion": "meta.k8s.io/v1",
+        }
 
     def json(self) -> object:
         """The body of a create or replace.

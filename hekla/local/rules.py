@@ -12,6 +12,7 @@ from hekla.domain import resources
 from hekla.domain.errors import InvalidError, Violation
 from hekla.local import budgets, claim_rules, pods, registry
 from hekla.local.registry import Object
+from hekla.local.webhooks import configurations
 
 
 class Rules(NamedTuple):
@@ -33,8 +34,10 @@ class Rules(NamedTuple):
 
 def _namespace_defaults(namespace: Object) -> None:
     namespace.setdefault("spec", {"finalizers": ["kubernetes"]})
-    labels = namespace["metadata"].setdefault("labels", {})
-    labels["kubernetes.io/metadata.name"] = namespace["metadata"]["name"]
+    name = namespace["metadata"].get("name")
+    if name:
+        labels = namespace["metadata"].setdefault("labels", {})
+        labels["kubernetes.io/metadata.name"] = name
 
 
 def _check_config_map(value: Object) -> list[Violation]:
@@ -82,7 +85,8 @@ def _service_defaults(service: Object) -> None:
         return
     for key, value in (("type", "ClusterIP"), ("sessionAffinity", "None")):
         spec.setdefault(key, value)
-    for port in spec.get("ports") or []:
+    ports = spec.get("ports")
+    for port in ports if isinstance(ports, list) else []:
         if isinstance(port, dict):
             port.setdefault("protocol", "TCP")
             port.setdefault("targetPort", port.get("port"))
@@ -194,6 +198,12 @@ RULES: Final[Mapping[str, Rules]] = {
     ),
     registry.STORAGE_CLASSES.resource: Rules(check=claim_rules.check_class),
     registry.DISRUPTION_BUDGETS.resource: Rules(check=budgets.check_budget),
+    registry.MUTATING_WEBHOOKS.resource: Rules(
+        defaults=configurations.fill_mutating, check=configurations.check
+    ),
+    registry.VALIDATING_WEBHOOKS.resource: Rules(
+        defaults=configurations.fill_validating, check=configurations.check
+    ),
     registry.SERVICES.resource: Rules(defaults=_service_defaults, check=_check_service),
     registry.PRIORITY_CLASSES.resource: Rules(
         defaults=_priority_class_defaults,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -17,6 +17,8 @@ from hekla.local.watches import Watcher, Watches, bookmark_line, event_line
 JSON: Final = "application/json"
 _BOOKMARK_INTERVAL: Final = 60.0
 _LONGEST_WATCH: Final = 3600
+_LONG_TEXT: Final = 256
+_LONG_TEXTS: Final = 4096
 
 
 class ClientGoneError(Exception):
@@ -34,6 +36,8 @@ class Body:
         self._receive = receive
         self._send = send
         self.started = False
+        self.warnings: Sequence[str] = ()
+        """What goes with the answer as ``Warning`` headers."""
 
     async def json(self, code: int, value: object) -> None:
         """Answer with ``value``."""
@@ -70,9 +74,26 @@ class Body:
             {
                 "type": "http.response.start",
                 "status": code,
-                "headers": [(b"content-type", content_type.encode()), *headers],
+                "headers": [
+                    (b"content-type", content_type.encode()),
+                    *headers,
+                    *[(b"warning", line) for line in _warning_lines(self.warnings)],
+                ],
             }
         )
+
+
+def _warning_lines(texts: Sequence[str]) -> Iterator[bytes]:
+    """Headers for ``texts``, each cut if all together are long."""
+    cut = _LONG_TEXT if sum(map(len, texts)) > _LONG_TEXTS else _LONG_TEXTS
+    left = _LONG_TEXTS
+    for text in texts:
+        line = "".join(letter if letter.isprintable() else " " for letter in text[:cut])
+        left -= len(line)
+        if left < 0:
+            return
+        quoted = line.replace("\\", r"\\").replace('"', r"\"")
+        yield f'299 - "{quoted}"'.encode()
 
 
 async def watch(

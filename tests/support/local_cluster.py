@@ -27,6 +27,7 @@ class Answer(NamedTuple):
 
     code: int
     body: Any
+    warnings: list[str] = []  # noqa: RUF012 - nobody writes into it
 
 
 class LocalCluster:
@@ -99,9 +100,10 @@ class LocalCluster:
             raw = response.read()
         finally:
             connection.close()
+        warnings = response.headers.get_all("Warning") or []
         if response.headers.get_content_type() == "application/json":
-            return Answer(response.status, json.loads(raw))
-        return Answer(response.status, raw.decode())
+            return Answer(response.status, json.loads(raw), warnings)
+        return Answer(response.status, raw.decode(), warnings)
 
     def make(self, path: str, body: Object) -> Object:
         """Create an object, which must succeed."""

@@ -14,6 +14,7 @@ import orjson
 from hypothesis import given, settings, strategies as st
 
 from hekla.local import registry
+from hekla.local.binding import binding
 from hekla.local.errors import ApiError
 from hekla.local.journal import Journal
 from hekla.local.objects import Deletion, Objects
@@ -86,7 +87,7 @@ def test_whatever_is_sent_is_done_or_refused(sent: list[tuple[Kind, Any, Any]]) 
                 at_last(objects.patching, *where, MergePatch(change), status=True),
                 at_last(objects.patching, *where, operations(change)),
                 at_last(objects.replacing, *where, change),
-                partial(objects.bind, *where[1:], change),
+                partial(bind, objects, where[1:], change),
                 partial(objects.delete, *where, Deletion()),
             ):
                 done_or_refused(act)
@@ -102,6 +103,10 @@ def at_last(
 ) -> Callable[[], Entry]:
     """The write as something to call."""
     return lambda: at_once(writing(*args, **more))
+
+
+def bind(objects: Objects, address: tuple[str, str], body: Any) -> None:
+    at_once(binding(objects, address, body))
 
 
 def operations(change: Object) -> Patch:
