@@ -556,7 +556,7 @@ def test_discovery_lists_what_is_served(cluster: LocalCluster) -> None:
     assert core["pods"]["shortNames"] == ["po"]
     assert {"pods/status", "pods/binding", "pods/log"} <= core.keys()
     assert cluster.get("/version/")["major"] == "1"
-    assert cluster.call("GET", "/readyz") == (200, "ok")
+    assert cluster.call("GET", "/readyz")[:2] == (200, "ok")
 
 
 @pytest.mark.parametrize(
