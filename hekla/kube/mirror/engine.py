@@ -49,7 +49,7 @@ from hekla.kube.mirror.deciding import (
     Step,
     Update,
 )
-from hekla.kube.mirror.rows import Mirrored
+from hekla.kube.mirror.rows import DeposedError, Mirrored
 from hekla.kube.mirror.writing import Writer
 from hekla.kube.subscription import Subscription
 from hekla.lifecycle import repeating
@@ -234,7 +234,7 @@ class Engine:
     def _guarded(self, keys: Collection[Key], act: Callable[[], None]) -> None:
         try:
             act()
-        except PreconditionError as error:
+        except DeposedError as error:
             log.warning("mirror deposed", extra={"kind": self.kind.name, "error": str(error)})
             self._board.put_off(keys)
             self.deposed.set()
@@ -275,7 +275,7 @@ class Engine:
             return
         try:
             self.kind.rows.take_many([step for _, step in steps])
-        except (UnavailableError, PreconditionError):
+        except (UnavailableError, DeposedError):
             raise
         except Exception as error:  # one of a batch: each is tried alone
             if not isinstance(error, DomainError):
@@ -289,13 +289,13 @@ class Engine:
             return False
         try:
             self.kind.rows.take(step)
-        except (UnavailableError, PreconditionError):
+        except (UnavailableError, DeposedError):
             raise
         except InvalidError as error:
             self._refuse(look, INVALID, str(error))
         except DeniedError as error:
             self._refuse(look, DENIED, str(error))
-        except ExhaustedError as error:
+        except (PreconditionError, ExhaustedError) as error:
             self._refuse(look, NOT_NOW, str(error))
             self._board.put_off([look.key])
         except DomainError as error:  # something changed under us

@@ -14,11 +14,15 @@ from hekla.kube.resources import Resource
 USUAL: Final = Rules()
 
 
+class DeposedError(Exception):
+    """This process does not lead any more: nothing was done."""
+
+
 class Rows(Protocol):
     """The rows of one kind.
 
-    Every method may raise UnavailableError or ConflictError: it is tried again. A step is only
-    taken while this process leads; PreconditionError says that it does no more.
+    Every method may raise UnavailableError or ConflictError: it is tried again. Steps are only
+    taken while this process leads; DeposedError says that it does no more.
     """
 
     def read(self, keys: Collection[Key]) -> Mapping[Key, Row]:
@@ -33,7 +37,8 @@ class Rows(Protocol):
         Raises:
             InvalidError, DeniedError: the custom resource cannot be taken as it is; its owner
                 is told, and it is tried again when it changes.
-            ExhaustedError: it cannot be taken now; its owner is told, and it is tried again.
+            PreconditionError, ExhaustedError: it cannot be taken now; its owner is told, and
+                it is tried again.
         """
 
     def take_many(self, steps: Sequence[RowStep]) -> None:
