@@ -25,6 +25,7 @@ from hekla.local import (
 )
 from hekla.local.accesses import Accesses
 from hekla.local.faults import Faults
+from hekla.local.forms import Plain
 from hekla.local.journal import JournalError
 from hekla.local.objects import Deletion, Objects
 from hekla.local.paging import Page, Pages
@@ -144,14 +145,18 @@ class App:
         elif subresource not in {"", "status"}:
             raise errors.method_not_allowed(f"{kind.plural}/{subresource}")
         elif name is not None:
-            await sent.whole(200, self._objects.get(kind, namespace or "", name).raw)
+            entry = self._objects.get(kind, namespace or "", name)
+            form = Plain(kind)
+            await sent.whole(200, form.one(entry), form.content_type)
         elif request.flag("watch"):
-            chosen = _selected(target, request)
-            await streams.watch(self._storage, self._watches, chosen, request, sent)
+            chosen, form = _selected(target, request), Plain(kind)
+            await streams.watch(self._storage, self._watches, chosen, request, sent, form=form)
         else:
-            await sent.whole(200, self._list(_selected(target, request), request))
+            form = Plain(kind)
+            page = self._list(_selected(target, request), request)
+            await sent.whole(200, form.many(page), form.content_type)
 
-    def _list(self, chosen: selection.Selection, request: Request) -> bytes:
+    def _list(self, chosen: selection.Selection, request: Request) -> Page:
         version = self._storage.version
         wanted = request.number("resourceVersion") or 0
         if wanted > version:
@@ -167,10 +172,8 @@ class App:
             ]
         ).decode()
         if token:
-            page = self._pages.following(what, token, limit)
-        else:
-            page = self._pages.first(what, self._objects.select(chosen), version, limit)
-        return listing(chosen.kind, page)
+            return self._pages.following(what, token, limit)
+        return self._pages.first(what, self._objects.select(chosen), version, limit)
 
     async def _write(self, target: Target, request: Request) -> tuple[int, bytes]:
         # Also a refusal waits: it may rest on a write that does not last yet.
@@ -194,18 +197,18 @@ class App:
                     if error.code != 404:  # else somebody was faster
                         raise
             await self._storage.settled()
-        return listing(target.kind, Page(deleted, self._storage.version))
+        return Plain(target.kind).many(Page(deleted, self._storage.version))
 
     async def _written(self, target: Target, request: Request) -> tuple[int, bytes]:
         kind, name, subresource = target.kind, target.name, target.subresource
         namespace = target.namespace or ""
         objects, dry_run = self._objects, request.dry_run
-        code, answer = 200, b""
+        code, answer, form = 200, b"", Plain(kind)
         match request.method, subresource:
             case "POST", "" if name is None and (namespace or not kind.namespaced):
                 body = request.json()
                 making = objects.creating(kind, namespace, body, dry_run=dry_run)
-                code, answer = 201, (await self._carried_out(making, request)).raw
+                code, answer = 201, form.one(await self._carried_out(making, request))
             case "POST", "binding" if name is not None:
                 body, address = request.json(), (namespace, name)
                 binding = bindings.binding(objects, address, body, dry_run=dry_run)
@@ -227,7 +230,7 @@ class App:
                     status=subresource == "status",
                     dry_run=dry_run,
                 )
-                answer = (await self._carried_out(changing, request)).raw
+                answer = form.one(await self._carried_out(changing, request))
             case "PATCH", "" | "status" if name is not None:
                 changing = objects.patching(
                     kind,
@@ -237,11 +240,11 @@ class App:
                     status=subresource == "status",
                     dry_run=dry_run,
                 )
-                answer = (await self._carried_out(changing, request)).raw
+                answer = form.one(await self._carried_out(changing, request))
             case "DELETE", "" if name is not None:
                 deleting = objects.deleting(kind, namespace, name, routing.deletion(request))
                 entry, gone = await self._carried_out(deleting, request)
-                answer = _success(kind, entry) if gone and kind is not PODS else entry.raw
+                answer = _success(kind, entry) if gone and kind is not PODS else form.one(entry)
             case _:
                 what = f"{kind.plural}/{subresource}" if subresource else kind.plural
                 raise errors.method_not_allowed(what)
@@ -253,16 +256,6 @@ class App:
         return await carry_out(
             writing, Reviews(self._webhooks, request.options, request.warnings)
         )
-
-
-def listing(kind: Kind, page: Page) -> bytes:
-    """A list of objects as it is answered."""
-    metadata: dict[str, object] = {"resourceVersion": str(page.version)}
-    if page.token:
-        metadata |= {"continue": page.token, "remainingItemCount": page.remaining}
-    head = {"kind": f"{kind.name}List", "apiVersion": kind.api_version, "metadata": metadata}
-    items = b",".join([entry.raw for entry in page.entries])
-    return b'%b,"items":[%b]}' % (orjson.dumps(head)[:-1], items)
 
 
 def _selected(target: Target, request: Request) -> selection.Selection:

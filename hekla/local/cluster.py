@@ -11,6 +11,7 @@ from hekla.local import admission, expiry, nodes
 from hekla.local.app import App
 from hekla.local.claims import Claims
 from hekla.local.collector import Collector
+from hekla.local.definitions import Definitions
 from hekla.local.faults import Faults
 from hekla.local.journal import Journal, JournalError
 from hekla.local.kubelet import Kubelet, Runtime
@@ -39,6 +40,9 @@ class Cluster:
         self._objects = Objects(self._storage, now=_now)
         faults = Faults(settings.watch_delay.total_seconds())
         self._watches = Watches(self._storage, faults, history=settings.watch_history)
+        self._definitions = Definitions(
+            self._storage, self._objects, self._registry, withdrawn=self._watches.forget
+        )
         self._node_names = nodes.names(settings.nodes)
         self._kubelet = Kubelet(self._storage, self._objects, self._node_names, now=_now)
         pods, note = settings.home / "pods", ""
@@ -95,6 +99,7 @@ class Cluster:
             nodes.register(self._objects, storage, name, has, now=_now())
         await storage.settled()
         self._webhooks.begin()
+        self._definitions.begin()
         Namespaces(storage, self._objects, self._registry).begin()
         tasks = self._kubelet.tasks
         Claims(storage, self._objects, tasks, settings.home.absolute() / "claims").begin()

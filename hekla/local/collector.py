@@ -210,10 +210,8 @@ class Collector:
         return self._storage.latest(kind, namespace, owner["name"])
 
     def _kind(self, owner: Object) -> Kind | None:
-        for kind in self._registry:
-            if (kind.api_version, kind.name) == (owner["apiVersion"], owner["kind"]):
-                return kind
-        return None
+        kind = self._registry.named(owner["apiVersion"], owner["kind"])
+        return None if kind is None else self._registry.kept(kind)
 
 
 def _address(entry: Entry) -> _Address:

@@ -81,6 +81,7 @@ def _resources(registry: Registry, group: str, version: str) -> dict[str, Any]:
                 "kind": kind.name,
                 "verbs": list(_VERBS),
                 "shortNames": list(kind.short_names),
+                "categories": list(kind.categories),
             }
         )
         listed += _parts(kind)

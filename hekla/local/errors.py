@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from hekla.domain.errors import Violation
 from hekla.local.registry import Kind
+
+_TYPE_ERROR: Final = " in body must be of type "
 
 
 class ApiError(Exception):
@@ -122,7 +124,7 @@ def invalid(kind: Kind, name: str, violations: Sequence[Violation]) -> ApiError:
     return ApiError(
         422,
         "Invalid",
-        f'{kind.name} "{name}" is invalid: {listed}',
+        f'{kind.full_name} "{name}" is invalid: {listed}',
         {"name": name, "group": kind.group, "kind": kind.name, "causes": causes},
     )
 
@@ -134,9 +136,12 @@ def _cause(message: str) -> str:
         ("Forbidden", "FieldValueForbidden"),
         ("Duplicate value", "FieldValueDuplicate"),
         ("Too long", "FieldValueTooLong"),
+        ("Too many", "FieldValueTooMany"),
     ):
         if message.startswith(prefix):
             return reason
+    if _TYPE_ERROR in message:
+        return "FieldValueTypeInvalid"
     return "FieldValueInvalid"
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from hekla.domain.errors import Violation
 from hekla.local import admission, drafts, errors, metadata, steps
 from hekla.local.admission import DEFAULT_ACCOUNT
+from hekla.local.drafts import Told
 from hekla.local.patch import Patch, UnfitError
 from hekla.local.registry import NAMESPACES, SERVICE_ACCOUNTS, Kind, Object
 from hekla.local.rules import rules_of
@@ -89,13 +90,21 @@ class Objects:
         return steps.at_once(self.creating(kind, namespace, body, dry_run=dry_run))
 
     def creating(
-        self, kind: Kind, namespace: str, body: object, *, dry_run: bool = False
+        self,
+        kind: Kind,
+        namespace: str,
+        body: object,
+        *,
+        dry_run: bool = False,
+        told: Told = drafts.ignored,
     ) -> Writing[Entry]:
-        """Make a new object, in steps.
+        """Make a new object, in steps; ``told`` hears of fields that are not known.
 
         Raises:
             ApiError: its name is taken, its namespace is missing, or it breaks rules.
         """
+        if kind.closed:
+            raise errors.ApiError(405, "MethodNotAllowed", kind.closed)
         value = drafts.shaped(kind, body)
         given = value["metadata"]
         drafts.check_namespace(kind, namespace, given)
@@ -106,8 +115,7 @@ class Objects:
         if kind.namespaced:
             name = given.get("name") or given.get("generateName", "")
             admission.check_namespace(self._storage, kind, namespace, name)
-        rules = rules_of(kind.resource)
-        rules.defaults(value)
+        told(drafts.complete(kind, value))
         admission.admit(self._storage, kind, value)
         step = Step(
             mutating=True,
@@ -125,11 +133,11 @@ class Objects:
             value = drafts.shaped(kind, changed)
             given = value["metadata"]
             drafts.check_namespace(kind, namespace, given)
-            rules.defaults(value)
+            drafts.complete(kind, value)
             admission.admit(self._storage, kind, value)
         if not given.get("name") and given.get("generateName"):
             given["name"] = self._generated_name(kind, namespace, given["generateName"])
-            rules.defaults(value)  # which may tell of the name
+            drafts.complete(kind, value)  # which may tell of the name
         if not given.get("name"):
             why = "Required value: name or generateName is required"
             raise errors.invalid(kind, "", [Violation("metadata.name", why)])
@@ -137,16 +145,15 @@ class Objects:
         value["metadata"] = metadata.created(
             kind, given, uid=str(uuid.uuid4()), now=self._now()
         )
-        value.pop("status", None)
-        drafts.refuse(
-            kind, name, metadata.violations(kind, value["metadata"]) + rules.check(value)
-        )
+        if kind.status or kind.schema is None:
+            value.pop("status", None)
+        drafts.check_new(kind, value)
         yield step._replace(mutating=False, name=name, value=value)
         if kind.namespaced:
             admission.check_namespace(self._storage, kind, namespace, name)
         if self._storage.latest(kind, namespace, name) is not None:
             raise errors.already_exists(kind, name)
-        status = rules.first_status(value)
+        status = rules_of(kind.resource).first_status(value)
         if status is not None:
             value["status"] = status
         made = self.put(kind, value, dry_run=dry_run)
@@ -169,6 +176,7 @@ class Objects:
         *,
         status: bool = False,
         dry_run: bool = False,
+        told: Told = drafts.ignored,
     ) -> Writing[Entry]:
         """Put ``body`` in the place of the object, or its status in the place of the status.
 
@@ -190,6 +198,7 @@ class Objects:
             lambda _: drafts.shaped(kind, body),
             status=status,
             dry_run=dry_run,
+            told=told,
         )
 
     def patching(
@@ -201,6 +210,7 @@ class Objects:
         *,
         status: bool = False,
         dry_run: bool = False,
+        told: Told = drafts.ignored,
     ) -> Writing[Entry]:
         """Apply a patch to the object, or to its status.
 
@@ -210,7 +220,7 @@ class Objects:
 
         def change(old: Entry) -> Object:
             try:
-                value = drafts.shaped(kind, patch.apply(old.object()))
+                value = drafts.shaped(kind, patch.apply(drafts.read(old, kind)))
             except UnfitError as error:
                 raise errors.unfit(kind, name, str(error)) from error
             if value["metadata"].get("name") != name:
@@ -218,7 +228,9 @@ class Objects:
             drafts.check_namespace(kind, namespace, value["metadata"])
             return value
 
-        return self._updating((kind, namespace, name), change, status=status, dry_run=dry_run)
+        return self._updating(
+            (kind, namespace, name), change, status=status, dry_run=dry_run, told=told
+        )
 
     def write_status(
         self, kind: Kind, namespace: str, name: str, *, uid: str, status: Object
@@ -261,7 +273,7 @@ class Objects:
         value = old.object()
         grace = rules_of(kind.resource).grace(value, how.grace_seconds)
         marked = metadata.with_propagation(
-            self._marked(value["metadata"], grace), how.propagation
+            self._marked(kind, value["metadata"], grace), how.propagation
         )
         if kind is NAMESPACES:
             value["status"] = {**value.get("status", {}), "phase": "Terminating"}
@@ -300,8 +312,11 @@ class Objects:
             if self._storage.latest(entry.kind, entry.namespace, entry.name) is not None
         ]
 
-    def _marked(self, old: Object, grace: int) -> Object:
+    def _marked(self, kind: Kind, old: Object, grace: int) -> Object:
         if "deletionTimestamp" not in old:
+            held = rules_of(kind.resource).finalizers
+            if held:
+                old = {**old, "finalizers": [*old.get("finalizers", []), *held]}
             return metadata.marked_for_deletion(old, grace_seconds=grace, now=self._now())
         if grace < old.get("deletionGracePeriodSeconds", 0):
             return metadata.with_less_grace(old, grace_seconds=grace)
@@ -329,6 +344,7 @@ class Objects:
         *,
         status: bool,
         dry_run: bool,
+        told: Told,
     ) -> Writing[Entry]:
         """Make of the object what ``change`` makes of it.
 
@@ -337,9 +353,10 @@ class Objects:
         kind, namespace, name = address
         for _ in range(_ATTEMPTS):
             old = self.latest(*address)
-            before, wanted = old.object(), change(old)
+            before, wanted = drafts.read(old, kind), change(old)
             drafts.check_same(old, wanted["metadata"])
-            value = drafts.prepared(old, before, wanted, status=status)
+            value = drafts.prepared(kind, before, wanted, status=status)
+            told(drafts.complete(kind, value))
             step = Step(
                 mutating=True,
                 operation=steps.UPDATE,
@@ -353,9 +370,10 @@ class Objects:
             )
             changed = yield step
             if changed is not value:
-                value = drafts.prepared(
-                    old, before, drafts.shaped(kind, changed), status=status
-                )
+                wanted = drafts.shaped(kind, changed)
+                value = drafts.prepared(kind, before, wanted, status=status)
+                drafts.complete(kind, value)
+            drafts.count_change(kind, before, value)
             drafts.check_update(kind, before, value, status=status)
             yield step._replace(mutating=False, value=value)
             if self._storage.latest(*address) is old:

@@ -1,4 +1,4 @@
-"""The kinds that the API serves, as data.
+"""The kinds that the API serves, as data: those built in, and those that are defined.
 
 Everything generic (storage, verbs, watches, discovery) reads this table; what is special
 about a kind is in its rules (``rules.py``), found by the same key.
@@ -6,10 +6,14 @@ about a kind is in its rules (``rules.py``), found by the same key.
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+
+from hekla.local.structural import Structural
 
 Object = dict[str, Any]
 
@@ -36,9 +40,26 @@ def _fields(*paths: str) -> dict[str, Field]:
     return {path: Field(tuple(path.split("."))) for path in paths}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class Column(NamedTuple):
+    """A column of ``kubectl get``, as a definition of a kind declares it."""
+
+    name: str
+    type: str
+    path: str
+    """Where its value stands, as a JSONPath."""
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+    """Above 0: shown with ``-o wide`` only."""
+
+
+@dataclass(slots=True, eq=False)
 class Kind:
-    """One kind of object, and how it is reached."""
+    """One kind of object at one version, and how it is reached.
+
+    What is built in never changes. A kind that somebody defined stays the same ``Kind`` while
+    its definition changes, so that whoever holds it sees the newest.
+    """
 
     group: str
     version: str
@@ -59,6 +80,20 @@ class Kind:
     """What field selectors may name, besides the name and namespace."""
     max_age: float | None = None
     """Seconds after which an object is dropped, or None for never."""
+    categories: tuple[str, ...] = ()
+    singular: str = ""
+    list_name: str = ""
+    """The kind of a list of it."""
+    schema: Structural | None = None
+    """What its objects must look like, if somebody defined it."""
+    columns: tuple[Column, ...] = ()
+    """Of a kind that somebody defined."""
+    closed: str = ""
+    """Why no more objects can be made, if none can."""
+
+    def __post_init__(self) -> None:
+        self.singular = self.singular or self.name.lower()
+        self.list_name = self.list_name or f"{self.name}List"
 
     @property
     def resource(self) -> str:
@@ -71,9 +106,14 @@ class Kind:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
-    def singular(self) -> str:
-        """The name in lower case."""
-        return self.name.lower()
+    def full_name(self) -> str:
+        """Its name in messages about objects that are wrong: ``Job.batch.volcano.sh``."""
+        return f"{self.name}.{self.group}" if self.group else self.name
+
+    def become(self, other: Kind) -> None:
+        """Take over everything that ``other`` says, for the definition has changed."""
+        for each in dataclasses.fields(self):
+            setattr(self, each.name, getattr(other, each.name))
 
 
 NAMESPACES: Final = Kind(
@@ -102,6 +142,7 @@ PODS: Final = Kind(
     "pods",
     "Pod",
     short_names=("po",),
+    categories=("all",),
     status=True,
     subresources=("binding", "eviction", "log"),
     generation=True,
@@ -122,6 +163,7 @@ SERVICES: Final = Kind(
     "services",
     "Service",
     short_names=("svc",),
+    categories=("all",),
     status=True,
     fields=_fields("spec.clusterIP", "spec.type"),
 )
@@ -200,6 +242,7 @@ MUTATING_WEBHOOKS: Final = Kind(
     "mutatingwebhookconfigurations",
     "MutatingWebhookConfiguration",
     namespaced=False,
+    categories=("api-extensions",),
 )
 VALIDATING_WEBHOOKS: Final = Kind(
     "admissionregistration.k8s.io",
@@ -207,6 +250,19 @@ VALIDATING_WEBHOOKS: Final = Kind(
     "validatingwebhookconfigurations",
     "ValidatingWebhookConfiguration",
     namespaced=False,
+    categories=("api-extensions",),
+)
+
+DEFINITIONS: Final = Kind(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+    short_names=("crd", "crds"),
+    status=True,
+    generation=True,
+    categories=("api-extensions",),
 )
 
 BUILT_IN: Final = (
@@ -226,41 +282,111 @@ BUILT_IN: Final = (
     LEASES,
     MUTATING_WEBHOOKS,
     VALIDATING_WEBHOOKS,
+    DEFINITIONS,
 )
 
 
 class Registry:
-    """The kinds served now, by where their paths lead."""
+    """The kinds served now, by where their paths lead.
+
+    A kind may be served in several versions. Its objects are kept in one of them, and it is
+    that ``Kind`` that they are found under and that an iteration gives.
+    """
 
     def __init__(self, kinds: Iterable[Kind] = BUILT_IN) -> None:
-        self._kinds: dict[tuple[str, str, str], Kind] = {}
+        self._served: dict[tuple[str, str, str], Kind] = {}
+        self._kept: dict[str, Kind] = {}
+        self._by_name: dict[tuple[str, str], Kind] = {}
+        self.revision = 0
+        """Counts the changes of what is served."""
         for kind in kinds:
-            self.add(kind)
+            self._kept[kind.resource] = kind
+            self._serve(kind)
 
-    def add(self, kind: Kind) -> None:
-        """Serve one more kind."""
-        self._kinds[kind.group, kind.version, kind.plural] = kind
+    def define(self, kept: Kind, served: Sequence[Kind]) -> Kind:
+        """Serve a kind that somebody defined, or what its definition has become.
+
+        Returns:
+            What its objects are found under: ``kept``, or what stood for it before.
+        """
+        before = {kind.version: kind for kind in self.versions(kept.resource)}
+        standing = self._kept.get(kept.resource)
+        self.withdraw(kept.resource)
+        if standing is not None:
+            standing.become(kept)
+            kept = standing
+        self._kept[kept.resource] = kept
+        for kind in served:
+            known = before.get(kind.version)
+            if kind.version == kept.version:
+                self._serve(kept)
+            elif known is None or known is kept:
+                self._serve(kind)
+            else:
+                known.become(kind)
+                self._serve(known)
+        return kept
+
+    def withdraw(self, resource: str) -> None:
+        """Serve a kind no more."""
+        self._kept.pop(resource, None)
+        for kind in self.versions(resource):
+            del self._served[kind.group, kind.version, kind.plural]
+            del self._by_name[kind.api_version, kind.name]
+        self.revision += 1
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         """The kind served there."""
-        return self._kinds.get((group, version, plural))
+        return self._served.get((group, version, plural))
+
+    def named(self, api_version: str, name: str) -> Kind | None:
+        """The kind that objects state like this."""
+        return self._by_name.get((api_version, name))
+
+    def kept(self, kind: Kind) -> Kind:
+        """What the objects of ``kind``, which is any version of it, are found under."""
+        return self._kept.get(kind.resource, kind)
+
+    def versions(self, resource: str) -> list[Kind]:
+        """All versions in which a kind is served."""
+        return [kind for kind in self._served.values() if kind.resource == resource]
 
     def __iter__(self) -> Iterator[Kind]:
-        return iter(self._kinds.values())
+        return iter(list(self._kept.values()))
 
     def groups(self) -> dict[str, list[str]]:
-        """The versions of each group, the core group being the empty text."""
+        """The versions of each group, the preferred first, the core group being ''."""
         groups: dict[str, list[str]] = {}
-        for group, version, _ in self._kinds:
+        for group, version, _ in self._served:
             versions = groups.setdefault(group, [])
             if version not in versions:
                 versions.append(version)
-        return groups
+        return {
+            group: sorted(versions, key=_precedence, reverse=True)
+            for group, versions in groups.items()
+        }
 
     def of(self, group: str, version: str) -> list[Kind]:
         """The kinds of one group and version."""
         return [
             kind
-            for kind in self._kinds.values()
+            for kind in self._served.values()
             if (kind.group, kind.version) == (group, version)
         ]
+
+    def _serve(self, kind: Kind) -> None:
+        self._served[kind.group, kind.version, kind.plural] = kind
+        self._by_name[kind.api_version, kind.name] = kind
+        self.revision += 1
+
+
+_VERSION: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+_MATURITY: Final = {"alpha": 1, "beta": 2, None: 3}
+
+
+def _precedence(version: str) -> tuple[int, int, int]:
+    """What orders versions: v2 before v1, v1 before v1beta2, v1beta1 before v1alpha1."""
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return 0, 0, 0
+    return _MATURITY[found[2]], int(found[1]), int(found[3] or 0)

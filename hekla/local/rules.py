@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from hekla.domain import resources
 from hekla.domain.errors import InvalidError, Violation
-from hekla.local import budgets, claim_rules, pods, registry
+from hekla.local import budgets, claim_rules, definition_rules, pods, registry
 from hekla.local.registry import Object
 from hekla.local.webhooks import configurations
 
@@ -30,6 +30,8 @@ class Rules(NamedTuple):
     """The status a new object has."""
     grace: Callable[[Object, int | None], int] = lambda _object, _asked: 0
     """The seconds between a delete and the end, given what the caller asks for."""
+    finalizers: tuple[str, ...] = ()
+    """What holds an object that is deleted, besides its own."""
 
 
 def _namespace_defaults(namespace: Object) -> None:
@@ -209,6 +211,13 @@ RULES: Final[Mapping[str, Rules]] = {
         defaults=_priority_class_defaults,
         check=_check_priority_class,
         check_update=_check_priority_class_update,
+    ),
+    registry.DEFINITIONS.resource: Rules(
+        defaults=definition_rules.defaults,
+        check=definition_rules.check,
+        check_update=definition_rules.check_update,
+        first_status=definition_rules.first_status,
+        finalizers=(definition_rules.CLEANUP,),
     ),
 }
 PLAIN: Final = Rules()

@@ -72,6 +72,7 @@ class Storage:
 
     def __init__(self, journal: Journal, registry: Registry) -> None:
         self._journal = journal
+        self._registry = registry
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._objects: dict[str, dict[str, dict[str, Entry]]] = {}
         self._pending: dict[_Address, Change] = {}
@@ -80,10 +81,29 @@ class Storage:
         self._writing_done: asyncio.Future[None] | None = None
         self._listeners: list[Listener] = []
         self.version = self._last = journal.version()
-        kinds = {kind.resource: kind for kind in registry}
+        self._unserved: dict[str, list[Row]] = {}
         for row in journal.rows():
-            if row.resource in kinds and row.raw is not None:
-                self._place(entry_of(kinds[row.resource], orjson.loads(row.raw), row.raw))
+            self._unserved.setdefault(row.resource, []).append(row)
+        for kind in registry:
+            self.serve(kind)
+
+    def serve(self, kind: Kind) -> None:
+        """Take in the objects of a kind that the journal had when nobody served it."""
+        for row in self._unserved.pop(kind.resource, []):
+            if row.raw is not None:
+                self._place(entry_of(kind, orjson.loads(row.raw), row.raw))
+        if kind.schema is not None:
+            self.restate(kind)
+
+    def restate(self, kind: Kind) -> None:
+        """Read the objects of a kind anew, as its definition says by now."""
+        for space in self._objects.get(kind.resource, {}).values():
+            for name, entry in space.items():
+                value = entry.object()
+                value["apiVersion"] = kind.api_version
+                if kind.schema is not None:
+                    kind.schema.settle(value)
+                space[name] = entry_of(kind, value, orjson.dumps(value))
 
     def listen(self, listener: Listener) -> None:
         """Call ``listener`` with every batch of changes, in order, once it lasts."""
@@ -129,6 +149,7 @@ class Storage:
     def imagine(self, kind: Kind, value: Object) -> Entry:
         """``value`` as an entry that is not written, for a dry run."""
         value["metadata"].setdefault("resourceVersion", str(self._last))
+        kind = self._kept(kind, value)
         return entry_of(kind, value, orjson.dumps(value))
 
     async def settled(self) -> None:
@@ -151,7 +172,16 @@ class Storage:
         self._thread.shutdown(wait=True)
         self._journal.close()
 
+    def _kept(self, kind: Kind, value: Object) -> Kind:
+        """The version in which ``value`` is kept; there is no other conversion."""
+        if kind.schema is None:
+            return kind
+        kept = self._registry.kept(kind)
+        value["apiVersion"] = kept.api_version
+        return kept
+
     def _next_entry(self, kind: Kind, value: Object) -> Entry:
+        kind = self._kept(kind, value)
         self._last += 1
         value["metadata"]["resourceVersion"] = str(self._last)
         return entry_of(kind, value, orjson.dumps(value))

@@ -9,12 +9,12 @@ from typing import Any, Final
 import orjson
 
 from hekla.local import errors
+from hekla.local.forms import JSON, Form
 from hekla.local.routing import Request
 from hekla.local.selection import Selection
 from hekla.local.storage import ADDED, Storage
 from hekla.local.watches import Watcher, Watches, bookmark_line, event_line
 
-JSON: Final = "application/json"
 _BOOKMARK_INTERVAL: Final = 60.0
 _LONGEST_WATCH: Final = 3600
 _LONG_TEXT: Final = 256
@@ -102,6 +102,8 @@ async def watch(
     selection: Selection,
     request: Request,
     sent: Body,
+    *,
+    form: Form,
 ) -> None:
     """Answer a watch until the client goes, its time is over, or the server stops.
 
@@ -121,26 +123,26 @@ async def watch(
         raise errors.too_new(since, storage.version)
     whole_state = initial or not since
     try:
-        watcher = watches.open(selection, storage.version if whole_state else since)
+        watcher = watches.open(selection, storage.version if whole_state else since, form)
     except errors.ApiError as error:
-        await sent.begin()
+        await sent.begin(form.content_type)
         await sent.write(event_line("ERROR", orjson.dumps(error.status())))
         await sent.end()
         return
     if whole_state:
         state = [
-            event_line(ADDED, entry.raw)
+            event_line(ADDED, form.one(entry))
             for entry in storage.select(selection.kind, selection.namespace)
             if selection.matches(entry)
         ]
         if initial:
-            state.append(bookmark_line(selection.kind, storage.version, initial_end=True))
+            state.append(bookmark_line(form, storage.version, initial_end=True))
         if state:
             watcher.push(b"".join(state))
     gone = asyncio.ensure_future(sent.gone())
     gone.add_done_callback(lambda _: watcher.close())
     try:
-        await sent.begin()
+        await sent.begin(form.content_type)
         bookmarks = request.flag("allowWatchBookmarks")
         await _stream(watches, watcher, sent, seconds=seconds, bookmarks=bookmarks)
         if not gone.done():
@@ -163,6 +165,6 @@ async def _stream(
     while (left := end - loop.time()) > 0 and not watcher.closed:
         lines = await watcher.take(min(left, _BOOKMARK_INTERVAL))
         if not lines and bookmarks and not watcher.closed:
-            lines = bookmark_line(watcher.selection.kind, max(watches.released, watcher.since))
+            lines = bookmark_line(watcher.form, max(watches.released, watcher.since))
         await sent.write(lines)
     await sent.write(watcher.rest())

@@ -15,6 +15,7 @@ import orjson
 
 from hekla.local import errors
 from hekla.local.faults import Faults
+from hekla.local.forms import Form, Plain
 from hekla.local.registry import Kind
 from hekla.local.selection import Selection
 from hekla.local.storage import ADDED, DELETED, MODIFIED, Change, Entry, Storage
@@ -26,47 +27,50 @@ UNREAD: Final = 20_000
 class _Event:
     """A change and the lines that tell of it, made once for all watchers."""
 
-    __slots__ = ("_left", "_lines", "change")
+    __slots__ = ("_lines", "change")
 
     def __init__(self, change: Change) -> None:
         self.change = change
-        self._lines: dict[str, bytes] = {}
-        self._left: bytes | None = None
+        self._lines: dict[tuple[str, str], bytes] = {}
 
-    def line(self, type_: str) -> bytes:
+    def line(self, type_: str, form: Form) -> bytes:
         """The object as it is now, under that type."""
-        found = self._lines.get(type_)
+        found = self._lines.get((type_, form.key))
         if found is None:
-            found = self._lines[type_] = event_line(type_, self.change.entry.raw)
+            found = event_line(type_, form.one(self.change.entry))
+            self._lines[type_, form.key] = found
         return found
 
-    def left(self, previous: Entry) -> bytes:
+    def left(self, previous: Entry, form: Form) -> bytes:
         """That the object left a selection: its state before, at the version of the change."""
-        if self._left is None:
+        found = self._lines.get(("", form.key))
+        if found is None:
             value = previous.object()
             value["metadata"]["resourceVersion"] = str(self.change.version)
-            self._left = event_line(DELETED, orjson.dumps(value))
-        return self._left
+            before = previous._replace(raw=orjson.dumps(value))
+            found = self._lines["", form.key] = event_line(DELETED, form.one(before))
+        return found
 
-    def line_for(self, selection: Selection) -> bytes | None:
+    def line_for(self, selection: Selection, form: Form) -> bytes | None:
         """What a watcher of ``selection`` hears, if anything."""
         type_, entry, previous = self.change
         if selection.everything:
-            return self.line(type_)
+            return self.line(type_, form)
         was = previous is not None and selection.matches(previous)
         if type_ == DELETED:
-            return self.line(DELETED) if was else None
+            return self.line(DELETED, form) if was else None
         if selection.matches(entry):
-            return self.line(MODIFIED if was else ADDED)
-        return self.left(previous) if was and previous is not None else None
+            return self.line(MODIFIED if was else ADDED, form)
+        return self.left(previous, form) if was and previous is not None else None
 
 
 class Watcher:
     """One watch: lines to send, in order."""
 
-    def __init__(self, selection: Selection, since: int) -> None:
+    def __init__(self, selection: Selection, since: int, form: Form) -> None:
         self.selection = selection
         self.since = since
+        self.form = form
         self._lines: list[bytes] = []
         self._woken = asyncio.Event()
         self.closed = False
@@ -75,7 +79,7 @@ class Watcher:
         """Take in an event, unless it is not meant or known already."""
         if event.change.version <= self.since:
             return
-        line = event.line_for(self.selection)
+        line = event.line_for(self.selection, self.form)
         if line is not None:
             self.push(line)
 
@@ -132,8 +136,8 @@ class Watches:
         self._closed = False
         storage.listen(self._hear)
 
-    def open(self, selection: Selection, since: int) -> Watcher:
-        """A watcher of what happens after ``since``.
+    def open(self, selection: Selection, since: int, form: Form | None = None) -> Watcher:
+        """A watcher of what happens after ``since``, told in that form, else plainly.
 
         Raises:
             ApiError: the events after ``since`` are no longer known.
@@ -141,7 +145,7 @@ class Watches:
         feed = self._feed(selection.kind)
         if since < feed.compacted:
             raise errors.expired(f"too old resource version: {since} ({feed.compacted})")
-        watcher = Watcher(selection, since)
+        watcher = Watcher(selection, since, form or Plain(selection.kind))
         missed = []
         for event in reversed(feed.events):
             if event.change.version <= since:
@@ -161,6 +165,13 @@ class Watches:
     def leave(self, watcher: Watcher) -> None:
         """Forget a watcher."""
         self._feed(watcher.selection.kind).watchers.discard(watcher)
+
+    def forget(self, kind: Kind) -> None:
+        """End the watches of a kind that is served no more; what it was is forgotten."""
+        feed = self._feed(kind)
+        for watcher in feed.watchers:
+            watcher.close()
+        self._feeds[kind.resource] = _Feed(self._storage.version)
 
     def close(self) -> None:
         """End all watches, and those that come, for the server stops."""
@@ -212,10 +223,9 @@ def event_line(type_: str, raw: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (type_.encode(), raw)
 
 
-def bookmark_line(kind: Kind, version: int, *, initial_end: bool = False) -> bytes:
+def bookmark_line(form: Form, version: int, *, initial_end: bool = False) -> bytes:
     """That the watcher has heard everything up to ``version``."""
     metadata: dict[str, object] = {"resourceVersion": str(version), "creationTimestamp": None}
     if initial_end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-    value = {"kind": kind.name, "apiVersion": kind.api_version, "metadata": metadata}
-    return event_line("BOOKMARK", orjson.dumps(value))
+    return event_line("BOOKMARK", form.mark(metadata))
