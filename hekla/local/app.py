@@ -15,19 +15,21 @@ import orjson
 
 from hekla.local import (
     binding as bindings,
-    discovery,
     errors,
     eviction,
     metadata,
+    openapi,
     routing,
     selection,
     streams,
 )
 from hekla.local.accesses import Accesses
+from hekla.local.discovery import Discovery
 from hekla.local.faults import Faults
 from hekla.local.forms import Plain
 from hekla.local.journal import JournalError
 from hekla.local.objects import Deletion, Objects
+from hekla.local.openapi import OpenApi
 from hekla.local.paging import Page, Pages
 from hekla.local.registry import NAMESPACES, PODS, Kind, Object, Registry
 from hekla.local.routing import Request, Target
@@ -83,6 +85,8 @@ class App:
         self._webhooks = webhooks
         self._accesses = Accesses()
         self._pages = Pages(time.monotonic)
+        self._discovery = Discovery(registry)
+        self._openapi = OpenApi(registry)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -131,10 +135,24 @@ class App:
         elif path == "/hekla/accesses":
             await sent.json(200, self._accesses.describe())
         else:
-            page = discovery.page(self._registry, path) if request.method == "GET" else None
-            if page is None:
-                raise errors.no_such_path()
-            await sent.json(200, page)
+            await self._answer_about(request, sent)
+
+    async def _answer_about(self, request: Request, sent: streams.Body) -> None:
+        """Answer with what the API says of itself."""
+        path, found = request.path.strip("/"), None
+        if request.method == "GET" and path.startswith(openapi.ROOT):
+            found = self._openapi.page(
+                path,
+                wanted_hash=request.query.get("hash", ""),
+                compressed=b"gzip" in request.headers.get(b"accept-encoding", b""),
+                known=request.headers.get(b"if-none-match", b"").decode("latin-1"),
+            )
+        elif request.method == "GET":
+            found = self._discovery.page(path, request.accept)
+        if found is None:
+            raise errors.no_such_path()
+        code = 200 if found.body else 304
+        await sent.whole(code, found.body, found.content_type, found.headers)
 
     async def _read(self, target: Target, request: Request, sent: streams.Body) -> None:
         kind, namespace, name, subresource = target
@@ -326,6 +344,8 @@ async def _read(scope: Scope, receive: Receive) -> Request:
         content_type.partition(";")[0].strip().lower(),
         body,
         headers.get(b"user-agent", b"").decode("latin-1"),
+        headers.get(b"accept", b"").decode("latin-1"),
+        headers,
     )
 
 

@@ -146,7 +146,7 @@ def _status(old: Object, name: str, has: Mapping[str, str], now: datetime) -> Ob
             "kernelVersion": platform.release(),
             "osImage": "hekla local cluster",
             "containerRuntimeVersion": "hekla://1",
-            "kubeletVersion": "v1.33.0",
+            "kubeletVersion": "v1.36.0",
             "kubeProxyVersion": "",
             "operatingSystem": "linux",
             "architecture": "amd64",

@@ -42,6 +42,9 @@ class Request:
     body: bytes
     agent: str = ""
     """Who says to have sent it."""
+    accept: str = ""
+    """The forms of answers that it takes."""
+    headers: Mapping[bytes, bytes] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     """What the caller is to be told beside the answer, whatever that is."""
 

@@ -43,10 +43,16 @@ class Body:
         """Answer with ``value``."""
         await self.whole(code, orjson.dumps(value))
 
-    async def whole(self, code: int, body: bytes, content_type: str = JSON) -> None:
+    async def whole(
+        self,
+        code: int,
+        body: bytes,
+        content_type: str = JSON,
+        headers: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
         """Answer with ``body``."""
         length = (b"content-length", str(len(body)).encode())
-        await self._start(code, content_type, length)
+        await self._start(code, content_type, length, *headers)
         await self._send({"type": "http.response.body", "body": body})
 
     async def begin(self, content_type: str = JSON) -> None:

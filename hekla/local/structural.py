@@ -189,6 +189,7 @@ class Structural:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         """Compile ``schema``, which has no ``errors_of``."""
+        self.source = schema
         self._root = root = _compile(schema)
         for key in ("apiVersion", "kind"):
             root.properties.setdefault(key, Node())
