@@ -17,10 +17,11 @@ from typing import Any, Final, Generic, TypeVar, cast
 import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import namedtuple_row
-from sqlalchemy import ClauseElement, Connection, Dialect, TextClause, event
-from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy import ClauseElement, Connection, TextClause, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import ORMExecuteState, Session as PlainSession, SessionTransaction
+
+from hekla.store import prepared
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -29,7 +30,6 @@ Values = Mapping[str, Any]
 
 _WAITING: Final = "waiting"
 _OPENING: Final = "opening"
-_DIALECT: Final[Dialect] = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
 
 class Question(Generic[T_co]):
@@ -145,36 +145,41 @@ def _raw(connection: Connection) -> psycopg.Connection[Any]:
 def _send(session: PlainSession, statements: Sequence[_Sent], *, commit: bool = False) -> None:
     connection = session.connection()
     raw = _raw(connection)
-    sql = ""
     try:
         cursor = psycopg.ClientCursor(raw, row_factory=namedtuple_row)
         words: str | None = connection.info.get(_OPENING)
-        begins = words is not None and raw.pgconn.transaction_status == TransactionStatus.IDLE
-        texts = [words] if begins and words is not None else []
-        texts += [cursor.mogrify(_sql(one.statement), one.values) for one in statements]
-        if commit and words is not None:
-            texts.append("COMMIT")
-        cursor.execute(";".join(texts))
-        if begins:
-            cursor.nextset()
+        idle = raw.pgconn.transaction_status == TransactionStatus.IDLE
+        known = prepared.ready(raw, connection.info)
+        # What is sent, and whose answer comes back.
+        sent: list[tuple[str, _Sent | None]] = []
+        new: set[str] = set()
+        if words is not None and idle:
+            sent.append((words, None))
         for one in statements:
-            one.rows = cursor.fetchall() if cursor.description is not None else ()
+            found = prepared.text_of(one.statement)
+            if known is None:
+                sent.append((cursor.mogrify(found.plain, one.values), one))
+                continue
+            if found.name not in known and found.name not in new:
+                new.add(found.name)
+                sent.append((found.declaration, None))
+            sent.append((cursor.mogrify(found.execution, one.values), one))
+        if commit and words is not None:
+            sent.append(("COMMIT", None))
+        cursor.execute(";".join(text for text, _ in sent))
+        for _, asked in sent:
+            if asked is not None:
+                asked.rows = cursor.fetchall() if cursor.description is not None else ()
             cursor.nextset()
+        if known is not None:
+            known |= new
     except psycopg.Error as error:
-        broken = raw.broken or raw.closed
+        stale = prepared.is_stale(error)
+        broken = raw.broken or raw.closed or stale
         if broken:
             connection.invalidate(error)
+        else:
+            prepared.doubt(connection.info)
         raise DBAPIError.instance(
-            sql, None, error, psycopg.Error, connection_invalidated=bool(broken)
+            "", None, error, psycopg.Error, connection_invalidated=bool(broken)
         ) from error
-
-
-_texts: dict[ClauseElement, bytes] = {}
-
-
-def _sql(statement: ClauseElement) -> bytes:
-    """What is sent; statements are constants of modules, each compiled once."""
-    known = _texts.get(statement)
-    if known is None:
-        known = _texts[statement] = str(statement.compile(dialect=_DIALECT)).encode()
-    return known

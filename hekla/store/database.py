@@ -26,21 +26,25 @@ from sqlalchemy.exc import (
 from sqlalchemy.orm import sessionmaker
 
 from hekla.domain.errors import AlreadyExistsError, ConflictError, UnavailableError
-from hekla.store import batch
+from hekla.store import batch, prepared
 from hekla.store.batch import Session
 from hekla.store.objects import to_text
 
 __all__ = ["Database", "Session", "now"]
 
-STATEMENT_TIMEOUT: Final = "5s"
-IDLE_IN_TRANSACTION_TIMEOUT: Final = "10s"
+SETTINGS: Final = (
+    "statement_timeout = '5s'",
+    "idle_in_transaction_session_timeout = '10s'",
+    # Our statements are short: to compile one takes a hundred times as long as to execute it.
+    "jit = off",
+)
 POOL_TIMEOUT_SECONDS: Final = 5.0
 APPLICATION: Final = "hekla"
 """What our connections are called in ``pg_stat_activity``."""
 CONNECT: Final[Mapping[str, Any]] = {
     "application_name": APPLICATION,
     "connect_timeout": 5,
-    # Prepared statements do not survive a transaction-pooling proxy.
+    # Prepared statements do not survive a transaction-pooling proxy: see ``prepared``.
     "prepare_threshold": None,
     # A server that the network lost is noticed in seconds, not in hours.
     "keepalives_idle": 5,
@@ -99,12 +103,9 @@ class Database:
         )
 
         @event.listens_for(self.engine, "connect")
-        def configure(connection: Any, _record: Any) -> None:
-            with connection.cursor() as cursor:
-                cursor.execute(f"set statement_timeout = '{STATEMENT_TIMEOUT}'")
-                cursor.execute(
-                    f"set idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_TIMEOUT}'"
-                )
+        def configure(connection: Any, record: Any) -> None:
+            connection.execute(";".join(f"set {setting}" for setting in SETTINGS))
+            prepared.configure(connection, record.info)
             connection.commit()
 
         @event.listens_for(self.engine, "checkout")
