@@ -50,6 +50,11 @@ test: setup ## Run lint and every test, with the time each stage took (what CI r
 chaos: setup ## Run every round of killing and cutting off; CHAOS_SEED picks another order
 	@$(BIN)/python -m pytest tests/chaos
 
+SOAK ?=
+.PHONY: soak
+soak: setup ## Apply one file of all kinds by kubectl, 100 times on fresh names; SOAK="--rounds 10" for less
+	@$(BIN)/python -m tests.soak $(SOAK)
+
 .PHONY: bench
 bench: setup ## Print the speed of the scheduling core, beside the oracle's, of the Kubernetes client, the local cluster and admission
 	@missed=0; for part in core scheduler kube local admission; do \

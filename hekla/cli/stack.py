@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -98,6 +99,11 @@ def _say(line: str) -> None:
     help="Run pods as local processes, or pretend to.  [default: process]",
 )
 @click.option(
+    "--crds/--no-crds",
+    default=None,
+    help="Take jobs by kubectl too, as custom resources.  [default: no-crds]",
+)
+@click.option(
     "--watch-delay",
     hidden=True,
     help="Let watches of the local cluster lag: a fault for tests.",
@@ -141,7 +147,8 @@ def up(
     That is Postgres, a local Kubernetes cluster and the four services. Everything lives in
     HEKLA_HOME (~/.hekla by default) and listens on this machine only. With HEKLA_DATABASE_URL
     set, that database is used instead of a Postgres of our own. Without --detach it stays and
-    tells what happens, and Ctrl-C takes everything down.
+    tells what happens, and Ctrl-C takes everything down. The last line it prints is for a shell
+    in which kubectl is to find the cluster.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
@@ -159,6 +166,7 @@ def up(
         timeout=timeout.total_seconds(),
     )
     click.echo(f"hekla is up in {home.folder}" if began else f"hekla was up in {home.folder}")
+    click.echo(f"export KUBECONFIG={shlex.quote(str(home.kubeconfig))}")
     if detach or not began:
         return
     _say("Ctrl-C takes it down")

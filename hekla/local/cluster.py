@@ -7,7 +7,7 @@ import contextlib
 from datetime import UTC, datetime
 from typing import Final
 
-from hekla.local import admission, expiry, nodes
+from hekla.local import admission, expiry, nodes, our_kinds
 from hekla.local.app import App
 from hekla.local.claims import Claims
 from hekla.local.collector import Collector
@@ -100,6 +100,9 @@ class Cluster:
         await storage.settled()
         self._webhooks.begin()
         self._definitions.begin()
+        if settings.crds:
+            our_kinds.define(storage, self._objects)
+            await storage.settled()
         Namespaces(storage, self._objects, self._registry).begin()
         tasks = self._kubelet.tasks
         Claims(storage, self._objects, tasks, settings.home.absolute() / "claims").begin()

@@ -44,5 +44,7 @@ class Settings:
     """Fault mode: how much later than a write the watches tell of it."""
     watch_history: int = setting(10_000, minimum=1)
     """How many changes of each kind a watch can go back."""
+    crds: bool = False
+    """Whether our custom resources are defined in it; once they are they stay."""
     hekla_home: Path | None = setting(None, env="HEKLA_HOME")  # noqa: RUF009 - a field
     """What containers see as HEKLA_HOME, by which their processes are found; else home."""

@@ -61,6 +61,8 @@ class Options:
     """How many of each service, where it is not one."""
     database_url: str | None = None
     """A server of somebody else's; None for our own."""
+    crds: bool = False
+    """Whether jobs, queues and flows are custom resources too, and reviewed as such."""
 
 
 FLAGS: Final = {one.name: "--" + one.name.replace("_", "-") for one in fields(Options)} | {
@@ -84,12 +86,19 @@ def refuse_differences(running: Mapping[str, Any], asked: Mapping[str, Any]) -> 
     """
     for name, value in asked.items():
         if running.get(name) != value:
-            secret = name == "database_url"
-            told = "" if secret else f" {_shown(running.get(name))}, not {_shown(value)}"
             raise PreconditionError(
-                f"already up with {'another ' if secret else ''}{FLAGS[name]}{told};"
+                f"already up with {_difference(name, running.get(name), value)};"
                 " 'hekla down' first"
             )
+
+
+def _difference(name: str, there: Any, asked: Any) -> str:
+    if name == "database_url":  # a secret
+        return f"another {FLAGS[name]}"
+    if isinstance(asked, bool):
+        flag = FLAGS[name]
+        return flag if there else flag.replace("--", "--no-", 1)
+    return f"{FLAGS[name]} {_shown(there)}, not {_shown(asked)}"
 
 
 def _shown(value: Any) -> str:
@@ -111,7 +120,8 @@ def purposes(options: Options) -> Iterable[str]:
         for unit in replicas(service, options):
             yield unit
             yield http_port(unit)
-    yield WEBHOOK_HTTPS
+    if options.crds:
+        yield WEBHOOK_HTTPS
 
 
 def http_port(unit: str) -> str:
@@ -145,6 +155,7 @@ def endpoints(home: Home, options: Options, ports: Mapping[str, int]) -> Mapping
         **{service: address(service, options, ports) for service in SERVICES},
         KUBERNETES: f"http://{LOOPBACK}:{ports[KUBERNETES]}",
         "database_url": database_url(home, options),
+        "crds": options.crds,
         "ports": dict(ports),
     }
 
@@ -165,6 +176,7 @@ def specs(home: Home, options: Options, ports: Mapping[str, int]) -> Sequence[Un
                 f"--node-memory={options.node_memory}",
                 f"--runtime={options.runtime}",
                 f"--watch-delay={options.watch_delay}",
+                "--crds" if options.crds else "--no-crds",
             ),
             env=base,
             rank=CLUSTER_RANK,
@@ -217,7 +229,7 @@ def _service(
                 f"{prefix}_{other.upper()}": address(other, options, ports)
                 for other in NEEDS[service]
             },
-            **_asked_by_the_cluster(unit, ports),
+            **(_asked_by_the_cluster(unit, ports) if options.crds else {}),
         },
         after=(MIGRATE,),
         stop_timeout=15.0,

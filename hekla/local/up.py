@@ -12,9 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hekla.client import endpoints
 from hekla.client.endpoints import HOME_VARIABLE
-from hekla.domain.errors import DomainError, PreconditionError, UnavailableError
-from hekla.local import readiness, stack
+from hekla.domain.errors import (
+    DomainError,
+    InvalidError,
+    PreconditionError,
+    UnavailableError,
+)
+from hekla.local import readiness, second_door, stack
 from hekla.local.endpoints import Home, choose_ports, remembered_ports, write_private
 from hekla.local.settings import NOTE
 from hekla.local.strays import kill_strays
@@ -24,6 +30,8 @@ from hekla.local.supervisor.unit import HOPELESS, State
 LOOK: Final = 0.1
 """Seconds between looks while waiting."""
 TOO_MANY_FAILURES: Final = 3
+_KUBECTL: Final = "custom resources"
+"""How users are told of what works once all units do."""
 
 Report = Callable[[str], None]
 
@@ -219,6 +227,11 @@ def _launch(home: Home, asked: Asked, environ: Mapping[str, str], report: Report
     except PreconditionError:
         known = {}
     options = stack.merged(known, asked.options)
+    if _had_crds(home) and not options.crds:
+        raise PreconditionError(
+            f"{home.folder} holds custom resources: leave out --no-crds, or remove all that is"
+            " in it with 'hekla down --purge'"
+        )
     ports = choose_ports(home, stack.purposes(options), asked.ports)
     write_private(home.endpoints, stack.endpoints(home, options, ports))
     stack.save(home, options, stack.specs(home, options, ports))
@@ -247,6 +260,7 @@ def _await_ready(
     begun = time.monotonic()
     ports = remembered_ports(home)
     reported: set[str] = set()
+    door = _KUBECTL if only is None and _had_crds(home) else ""
     while True:
         problems: dict[str, str] = {}
         for unit in _look(home, begun):
@@ -260,12 +274,26 @@ def _await_ready(
             elif name not in reported:
                 reported.add(name)
                 report(f"{name} ready ({time.monotonic() - begun:.1f} s)")
+        if door and not problems and reported:
+            problem = second_door.why_not(ports[stack.KUBERNETES])
+            if problem is None:
+                report(f"{door} ready ({time.monotonic() - begun:.1f} s)")
+            else:
+                problems[door] = problem
         if not problems and reported:
             return
         if time.monotonic() - begun > timeout:
             waiting = "; ".join(f"{name}: {problem}" for name, problem in problems.items())
             raise UnavailableError(f"not ready after {timeout:.0f} s: {waiting}")
         time.sleep(LOOK)
+
+
+def _had_crds(home: Home) -> bool:
+    """Whether what runs, or ran last, has custom resources."""
+    try:
+        return bool((endpoints.load(home.folder) or {}).get("crds"))
+    except InvalidError:
+        return False
 
 
 def _look(home: Home, begun: float) -> Sequence[Mapping[str, Any]]:

@@ -137,11 +137,17 @@ class Stack:
 
 @contextmanager
 def running_stack(
-    home: Path, *options: str, environ: Mapping[str, str] | None = None
+    home: Path,
+    *options: str,
+    environ: Mapping[str, str] | None = None,
+    crds: bool = False,
 ) -> Iterator[Stack]:
-    """Bring a stack up, and take it down at the end of the block."""
+    """Bring a stack up, and take it down at the end of the block.
+
+    Without custom resources, unless they are asked for.
+    """
     stack = Stack(home, environ)
-    stack.ok("up", "--detach", *options)
+    stack.ok("up", "--detach", "--crds" if crds else "--no-crds", *options)
     try:
         yield stack
     finally:

@@ -124,7 +124,7 @@ def test_every_service_gets_ports_and_the_addresses_of_those_it_calls(tmp_path: 
 
 
 def test_the_first_webhook_answers_the_local_cluster(tmp_path: Path) -> None:
-    home, options = Home(tmp_path), Options(replicas={"webhook": 2})
+    home, options = Home(tmp_path), Options(replicas={"webhook": 2}, crds=True)
     ports = {purpose: number for number, purpose in enumerate(stack.purposes(options), 1)}
 
     units = {spec.name: spec for spec in stack.specs(home, options, ports)}
@@ -133,6 +133,18 @@ def test_the_first_webhook_answers_the_local_cluster(tmp_path: Path) -> None:
     assert units["webhook"].env["HEKLA_WEBHOOK_HTTPS_LISTEN"] == where
     assert units["webhook"].env["HEKLA_WEBHOOK_URL"] == f"https://{where}"
     assert "HEKLA_WEBHOOK_HTTPS_LISTEN" not in units["webhook-2"].env
+    assert "--crds" in units["cluster"].argv
+
+
+def test_without_custom_resources_nobody_asks_the_webhook(tmp_path: Path) -> None:
+    home, options = Home(tmp_path), Options(crds=False)
+    ports = {purpose: number for number, purpose in enumerate(stack.purposes(options), 1)}
+
+    units = {spec.name: spec for spec in stack.specs(home, options, ports)}
+
+    assert "webhook-https" not in ports
+    assert "HEKLA_WEBHOOK_HTTPS_LISTEN" not in units["webhook"].env
+    assert "--no-crds" in units["cluster"].argv
 
 
 def test_a_database_of_somebody_elses_is_used_and_shown_to_nobody(tmp_path: Path) -> None:
