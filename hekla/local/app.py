@@ -254,7 +254,7 @@ class App:
                     kind,
                     namespace,
                     name,
-                    request.patch(),
+                    request.patch(kind),
                     status=subresource == "status",
                     dry_run=dry_run,
                 )

@@ -15,10 +15,10 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from hekla.domain.errors import Violation
-from hekla.local import admission, drafts, errors, metadata, steps
+from hekla.local import admission, bodies, drafts, errors, metadata, steps
 from hekla.local.admission import DEFAULT_ACCOUNT
 from hekla.local.drafts import Told
-from hekla.local.patch import Patch, UnfitError
+from hekla.local.patch import MalformedError, Patch, UnfitError
 from hekla.local.registry import NAMESPACES, SERVICE_ACCOUNTS, Kind, Object
 from hekla.local.rules import rules_of
 from hekla.local.selection import Selection
@@ -220,9 +220,13 @@ class Objects:
 
         def change(old: Entry) -> Object:
             try:
-                value = drafts.shaped(kind, patch.apply(drafts.read(old, kind)))
+                changed = patch.apply(drafts.read(old, kind))
+            except MalformedError as error:
+                raise errors.bad_request(f"the patch cannot be read: {error}") from error
             except UnfitError as error:
                 raise errors.unfit(kind, name, str(error)) from error
+            bodies.check_depth(changed)
+            value = drafts.shaped(kind, changed)
             if value["metadata"].get("name") != name:
                 raise errors.bad_request("metadata.name may not be patched")
             drafts.check_namespace(kind, namespace, value["metadata"])

@@ -7,8 +7,11 @@ from typing import Any, Final, Protocol
 
 import jsonpatch
 import jsonpointer
+import orjson
 
 MOST_OPERATIONS: Final = 10_000
+MOST_COPIED: Final = 3 * 2**20
+"""Bytes that the operations of a patch may copy: a few of them can double an object often."""
 
 
 class MalformedError(Exception):
@@ -36,6 +39,17 @@ class MergePatch:
 
     value: dict[str, Any]
 
+    @classmethod
+    def of(cls, value: object) -> MergePatch:
+        """The patch that a body states.
+
+        Raises:
+            MalformedError: it is none.
+        """
+        if not isinstance(value, dict):
+            raise MalformedError("a merge patch must be an object")
+        return cls(value)
+
     def apply(self, target: Any) -> Any:
         """See ``Patch``."""
         return merge(target, self.value)
@@ -55,19 +69,34 @@ class JsonPatch:
             if not isinstance(operation.get("from", ""), str):
                 raise MalformedError(f"operation {index}: from must be a path")
         try:
-            self._patch = jsonpatch.JsonPatch(operations)
+            # One at a time where something is copied, to see how much.
+            copies = any(operation.get("op") == "copy" for operation in operations)
+            parts = [[each] for each in operations] if copies else [operations]
+            self._patches = [jsonpatch.JsonPatch(part) for part in parts]
         except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
             raise MalformedError(str(error)) from error
 
     def apply(self, target: Any) -> Any:
         """See ``Patch``."""
         try:
-            return without_nulls(self._patch.apply(target))
+            return without_nulls(self._applied(target))
         except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
             raise UnfitError(str(error)) from error
-        except (TypeError, KeyError, IndexError, ValueError) as error:
+        except (TypeError, KeyError, IndexError, ValueError, RecursionError) as error:
             # What the library lets through when a path leads into a text or a number.
             raise UnfitError(f"it does not fit the object ({error})") from error
+
+    def _applied(self, target: Any) -> Any:
+        value, copied = target, 0
+        for number, patch in enumerate(self._patches):
+            first = patch.patch[0] if patch.patch else {}
+            if first.get("op") == "copy":
+                source = jsonpointer.resolve_pointer(value, first["from"])
+                copied += len(orjson.dumps(source))
+                if copied > MOST_COPIED:
+                    raise UnfitError(f"it copies more than {MOST_COPIED} bytes")
+            value = patch.apply(value, in_place=number > 0)
+        return value
 
 
 def merge(target: Any, patch: Any) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
-import orjson
-
-from hekla.local import errors, metadata
+from hekla.local import bodies, errors, metadata, strategic
+from hekla.local.merge_keys import merging_of
 from hekla.local.objects import Deletion
 from hekla.local.patch import JsonPatch, MalformedError, MergePatch, Patch, without_nulls
 from hekla.local.registry import NAMESPACES, Kind, Registry
@@ -17,8 +16,10 @@ from hekla.local.steps import CREATE, DELETE
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 _OPTIONS: Final = {CREATE: "CreateOptions", DELETE: "DeleteOptions"}
 _TOLD: Final[tuple[str, ...]] = ("fieldManager", "fieldValidation", "propagationPolicy")
+_APPLY: Final = frozenset({"application/apply-patch+yaml", "application/apply-patch+cbor"})
 _FALSE: Final = frozenset({"", "0", "false", "False"})
 
 
@@ -75,10 +76,11 @@ class Request:
 
     def options(self, operation: str) -> dict[str, Any]:
         """How it wants that done, as admission webhooks are told."""
-        body = orjson.loads(self.body) if operation == DELETE and self.body else {}
+        body = bodies.parse(self.body) if operation == DELETE and self.body else {}
+        given = body if isinstance(body, dict) else {}
         told = {key: self.query[key] for key in _TOLD if key in self.query}
         return {
-            **body,
+            **given,
             **told,
             **({"dryRun": ["All"]} if self.dry_run else {}),
             "kind": _OPTIONS.get(operation, "UpdateOptions"),
@@ -97,29 +99,37 @@ class Request:
                 "send application/json (with kubectl: create -f FILE)"
             )
         # For Kubernetes a null is nothing, but looking for them costs; most bodies have none.
-        value = _parsed(self.body)
+        value = bodies.parse(self.body)
         return without_nulls(value) if b"null" in self.body else value
 
-    def patch(self) -> Patch:
-        """The body of a patch.
+    def patch(self, kind: Kind) -> Patch:
+        """The body of a patch for an object of ``kind``.
 
         Raises:
             ApiError: it is no patch of a known form.
         """
-        if self.content_type == JSON_PATCH:
-            try:
-                return JsonPatch(_parsed(self.body))
-            except MalformedError as error:
-                raise errors.bad_request(f"the JSON patch cannot be read: {error}") from error
-        if self.content_type != MERGE_PATCH:
-            raise errors.unsupported_media_type(
-                f'patches of the type "{self.content_type[:80]}" are not supported: '
-                f"send {MERGE_PATCH} or {JSON_PATCH} (with kubectl: patch --type=merge)"
-            )
-        value = _parsed(self.body)
-        if not isinstance(value, dict):
-            raise errors.bad_request("a merge patch must be an object")
-        return MergePatch(value)
+        read = self._patch_reader(kind)
+        try:
+            return read(bodies.parse(self.body))
+        except MalformedError as error:
+            raise errors.bad_request(f"the patch cannot be read: {error}") from error
+
+    def _patch_reader(self, kind: Kind) -> Callable[[object], Patch]:
+        given = self.content_type
+        if given == MERGE_PATCH:
+            return MergePatch.of
+        if given == JSON_PATCH:
+            return JsonPatch
+        if given == STRATEGIC_PATCH and kind.schema is None:
+            return lambda value: strategic.parsed(value, merging_of(kind.resource))
+        served = [JSON_PATCH, MERGE_PATCH]
+        if kind.schema is None:
+            served.append(STRATEGIC_PATCH)
+        hint = " (with kubectl: apply without --server-side)" if given in _APPLY else ""
+        raise errors.unsupported_media_type(
+            f'the body of the request was "{given[:80]}" - accepted media types include: '
+            f"{', '.join(served)}{hint}"
+        )
 
 
 def read_query(raw: bytes) -> dict[str, str]:
@@ -202,10 +212,3 @@ def _has(kind: Kind, subresource: str) -> bool:
     if kind is NAMESPACES and subresource == "finalize":
         return True
     return subresource in kind.subresources
-
-
-def _parsed(body: bytes) -> object:
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise errors.bad_request(f"the body is not valid JSON: {error}") from error

@@ -214,7 +214,7 @@ def _check_order(new: list[Any], order: list[Any], name: str, key: str) -> None:
 def _arranged(
     merged: list[Any], order: Sequence[Any], live: Sequence[Any], key: str
 ) -> list[Any]:
-    """``merged`` as ``order`` has it, with what that does not name where it stood in ``live``."""
+    """``merged`` in the given order; what that does not name stays where ``live`` has it."""
     ordered, stood = _places(order, key), _places(live, key)
     named: list[tuple[int, int | None, Any]] = []
     others: list[tuple[int, Any]] = []

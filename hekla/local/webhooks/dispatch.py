@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from hekla.local import errors
+from hekla.local import bodies, errors
 from hekla.local.patch import JsonPatch, UnfitError
 from hekla.local.registry import (
     MUTATING_WEBHOOKS,
@@ -209,6 +209,7 @@ def _patched(hook: Hook, step: Step, patch: JsonPatch) -> Object:
     except UnfitError as error:
         why = f'the patch of webhook "{hook.name}" does not fit: {error}'
         raise errors.internal(why) from error
+    bodies.check_depth(changed)
     if not isinstance(changed, dict):
         raise errors.internal(f'the patch of webhook "{hook.name}" leaves no object')
     return changed
