@@ -268,8 +268,7 @@ def test_what_cannot_be_done_is_refused_with_a_status(
     ("method", "path", "content_type", "says"),
     [
         ("POST", CONFIGMAPS, "application/vnd.kubernetes.protobuf", "create -f"),
-        ("PATCH", f"{CONFIGMAPS}/x", "application/strategic-merge-patch+json", "--type=merge"),
-        ("PATCH", f"{CONFIGMAPS}/x", "application/apply-patch+yaml", "merge-patch+json"),
+        ("PATCH", f"{CONFIGMAPS}/x", "application/apply-patch+yaml", "without --server-side"),
     ],
 )
 def test_a_form_that_is_not_served_is_named_with_the_one_that_is(
