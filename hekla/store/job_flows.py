@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, select, tuple_, update
+from sqlalchemy import delete, func, insert, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from hekla.api.job_flow import JobFlow, JobFlowStatus
 from hekla.domain import names
-from hekla.domain.errors import AlreadyExistsError, ConflictError, NotFoundError
+from hekla.domain.errors import AlreadyExistsError, ConflictError, ExhaustedError, NotFoundError
 from hekla.domain.names import Key
 from hekla.domain.phases import FlowPhase
 from hekla.store import feed, work
 from hekla.store.database import Session, is_duplicate, now
 from hekla.store.flow_schema import FlowStepRow, JobFlowHistoryRow, JobFlowRow
-from hekla.store.objects import Place, any_of, last_state, metadata, readable, to_json
+from hekla.store.objects import KUBE, Place, any_of, last_state, metadata, readable, to_json
 
 KIND: Final = "job_flow"
 
@@ -34,6 +34,8 @@ class StoredFlow:
     created_at: datetime
     finished_at: datetime | None
     deleting_at: datetime | None
+    origin: str
+    cr_uid: UUID | None
 
     @property
     def key(self) -> Key:
@@ -64,14 +66,18 @@ def make(session: Session, flow: JobFlow, *, uid: UUID) -> StoredFlow:
             raise
         key = Key(meta.namespace, meta.name)
         raise AlreadyExistsError(f"job flow {key} exists already") from error
+    return _made(session, row, flow)
+
+
+def _made(session: Session, row: JobFlowRow, flow: JobFlow) -> StoredFlow:
     steps = [
-        {"flow_uid": uid, "name": step.name, "position": position}
+        {"flow_uid": row.uid, "name": step.name, "position": position}
         for position, step in enumerate(flow.spec.flows or ())
     ]
     if steps:
         session.execute(insert(FlowStepRow), steps)
-    feed.record(session, feed.Change(KIND, str(uid), row.version, feed.ADDED))
-    work.wake(session, KIND, str(uid))
+    feed.record(session, feed.Change(KIND, str(row.uid), row.version, feed.ADDED))
+    work.wake(session, KIND, str(row.uid))
     return _to_stored(row)
 
 
@@ -227,6 +233,84 @@ def retire(session: Session, uid: UUID) -> None:
     feed.record(session, feed.Change(KIND, str(uid), version, feed.DELETED, last))
 
 
+def mirrored(session: Session, wanted: Collection[Key]) -> Sequence[StoredFlow]:
+    """Those of these flows that exist."""
+    named = tuple_(JobFlowRow.namespace, JobFlowRow.name)
+    return [
+        _to_stored(row)
+        for row in session.scalars(select(JobFlowRow).where(named.in_(list(wanted))))
+    ]
+
+
+def all_keys(session: Session) -> Sequence[Key]:
+    """The names of all flows."""
+    rows = session.execute(select(JobFlowRow.namespace, JobFlowRow.name))
+    return [Key(*row) for row in rows]
+
+
+def follow(session: Session, flow: JobFlow, *, cr_uid: UUID) -> None:
+    """Store a custom resource as the flow of its name, which follows it from now on.
+
+    Raises:
+        ExhaustedError: another flow of that name has jobs that must go first; it goes.
+    """
+    meta = flow.metadata
+    values: dict[str, Any] = {
+        "generation": meta.generation or 1,
+        "origin": KUBE,
+        "cr_uid": cr_uid,
+        "labels": meta.labels or {},
+        "annotations": meta.annotations or {},
+        "spec": to_json(flow.spec),
+    }
+    key = Key(meta.namespace, meta.name)
+    row = session.scalars(
+        select(JobFlowRow)
+        .where(JobFlowRow.namespace == key.namespace, JobFlowRow.name == key.name)
+        .with_for_update()
+    ).one_or_none()
+    if row is not None and (row.cr_uid not in (None, cr_uid) or row.deleting_at is not None):
+        if _has_jobs(session, row.uid):
+            raise ExhaustedError(f"the flow {key} from before still has jobs")
+        retire(session, row.uid)
+        row = None
+    if row is None:
+        statement = insert(JobFlowRow).values(
+            uid=cr_uid, namespace=key.namespace, name=key.name, **values
+        )
+        _made(session, session.scalars(statement.returning(JobFlowRow)).one(), flow)
+    elif any(getattr(row, column) != value for column, value in values.items()):
+        _changed(session, row.uid, values)
+
+
+def let_go(session: Session, uid: UUID) -> None:
+    """The custom resource of a flow is gone: the flow goes too, its jobs first."""
+    row = session.get(JobFlowRow, uid, populate_existing=True, with_for_update=True)
+    if row is not None and (row.cr_uid is not None or row.deleting_at is None):
+        going = row.deleting_at or now(session)
+        _changed(session, uid, {"cr_uid": None, "deleting_at": going})
+
+
+def _changed(session: Session, uid: UUID, values: Mapping[str, Any]) -> None:
+    version = session.scalars(
+        update(JobFlowRow)
+        .where(JobFlowRow.uid == uid)
+        .values(**values, version=JobFlowRow.version + 1)
+        .returning(JobFlowRow.version)
+    ).one()
+    feed.record(session, feed.Change(KIND, str(uid), version, feed.MODIFIED))
+    work.wake(session, KIND, str(uid), urgent=True)
+
+
+def _has_jobs(session: Session, uid: UUID) -> bool:
+    """Whether jobs of a flow exist, or may be on their way."""
+    made = or_(FlowStepRow.job.is_not(None), FlowStepRow.job_uid.is_not(None))
+    statement = select(FlowStepRow.name).where(
+        FlowStepRow.flow_uid == uid, FlowStepRow.gone_at.is_(None), made
+    )
+    return session.scalars(statement.limit(1)).first() is not None
+
+
 def past(session: Session, uid: UUID) -> JobFlow:
     """The removed flow of that uid.
 
@@ -253,6 +337,8 @@ def _to_stored(row: JobFlowRow) -> StoredFlow:
         created_at=row.created_at,
         finished_at=row.finished_at,
         deleting_at=row.deleting_at,
+        origin=row.origin,
+        cr_uid=row.cr_uid,
     )
 
 

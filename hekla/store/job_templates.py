@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import delete, insert, select, tuple_, update
@@ -16,7 +16,7 @@ from hekla.domain.names import Key
 from hekla.store import feed, flow_steps, job_flows, work
 from hekla.store.database import Session, is_duplicate
 from hekla.store.flow_schema import JobTemplateRow
-from hekla.store.objects import Place, any_of, last_state, metadata, readable, to_json
+from hekla.store.objects import KUBE, Place, any_of, last_state, metadata, readable, to_json
 
 KIND: Final = "job_template"
 
@@ -145,11 +145,75 @@ def remove(session: Session, key: Key) -> None:
     Raises:
         NotFoundError: there is none of that name.
     """
-    row = _row(session, key, to_change=True)
+    _delete(session, _row(session, key, to_change=True))
+
+
+def _delete(session: Session, row: JobTemplateRow) -> None:
     version = row.version + 1
     last = last_state(_to_template(row), version)
     session.execute(delete(JobTemplateRow).where(JobTemplateRow.uid == row.uid))
     feed.record(session, feed.Change(KIND, str(row.uid), version, feed.DELETED, last))
+
+
+class Mirrored(NamedTuple):
+    """A template, and what ties it to a custom resource."""
+
+    template: JobTemplate
+    uid: UUID
+    origin: str
+    cr_uid: UUID | None
+
+
+def mirrored(session: Session, wanted: Collection[Key]) -> Sequence[Mirrored]:
+    """Those of these templates that exist."""
+    named = tuple_(JobTemplateRow.namespace, JobTemplateRow.name)
+    rows = session.scalars(select(JobTemplateRow).where(named.in_(list(wanted))))
+    return [Mirrored(_to_template(row), row.uid, row.origin, row.cr_uid) for row in rows]
+
+
+def all_keys(session: Session) -> Sequence[Key]:
+    """The names of all templates."""
+    rows = session.execute(select(JobTemplateRow.namespace, JobTemplateRow.name))
+    return [Key(*row) for row in rows]
+
+
+def follow(session: Session, template: JobTemplate, *, cr_uid: UUID) -> None:
+    """Store a custom resource as the template of its name, which follows it from now on.
+
+    Another template of that name that followed an earlier one is retired first.
+    """
+    meta = template.metadata
+    values: dict[str, Any] = {
+        "generation": meta.generation or 1,
+        "origin": KUBE,
+        "cr_uid": cr_uid,
+        "labels": meta.labels or {},
+        "annotations": meta.annotations or {},
+        "spec": to_json(template.spec),
+    }
+    key = Key(meta.namespace, meta.name)
+    row = _find(session, key, to_change=True)
+    if row is not None and row.cr_uid not in (None, cr_uid):
+        _delete(session, row)
+        row = None
+    if row is None:
+        statement = insert(JobTemplateRow).values(
+            uid=cr_uid, namespace=meta.namespace, name=meta.name, **values
+        )
+        row = session.scalars(statement.returning(JobTemplateRow)).one()
+        feed.record(session, feed.Change(KIND, str(row.uid), row.version, feed.ADDED))
+    elif all(getattr(row, column) == value for column, value in values.items()):
+        return
+    else:
+        row = _changed(session, row, **values)
+    _news(session, row)
+
+
+def drop(session: Session, key: Key) -> None:
+    """Delete a template, if there is one of that name."""
+    row = _find(session, key, to_change=True)
+    if row is not None:
+        _delete(session, row)
 
 
 def wake(session: Session, namespace: str, wanted: Sequence[str]) -> None:
@@ -181,15 +245,19 @@ def _changed(session: Session, row: JobTemplateRow, **values: object) -> JobTemp
 
 
 def _row(session: Session, key: Key, *, to_change: bool = False) -> JobTemplateRow:
+    row = _find(session, key, to_change=to_change)
+    if row is None:
+        raise NotFoundError(f"job template {key} does not exist")
+    return row
+
+
+def _find(session: Session, key: Key, *, to_change: bool = False) -> JobTemplateRow | None:
     statement = select(JobTemplateRow).where(
         JobTemplateRow.namespace == key.namespace, JobTemplateRow.name == key.name
     )
     if to_change:
         statement = statement.with_for_update()
-    row = session.scalars(statement).one_or_none()
-    if row is None:
-        raise NotFoundError(f"job template {key} does not exist")
-    return row
+    return session.scalars(statement).one_or_none()
 
 
 def _to_template(row: JobTemplateRow) -> JobTemplate:

@@ -30,6 +30,10 @@ Row = TypeVar("Row", bound=HasUid)
 Object = TypeVar("Object")
 
 LARGEST_PAGE: Final = 500
+RPC: Final = "rpc"
+"""The origin of an object whose source is its row."""
+KUBE: Final = "kube"
+"""The origin of an object whose source is a custom resource."""
 
 
 class Place(NamedTuple):

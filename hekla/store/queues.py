@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid4
 
 from sqlalchemy import delete, insert, select, text, update
@@ -17,7 +17,7 @@ from hekla.domain.phases import QueueState
 from hekla.store import feed, jobs, pod_groups
 from hekla.store.batch import Question
 from hekla.store.database import Session, is_duplicate
-from hekla.store.objects import any_of, last_state, metadata, readable, to_json
+from hekla.store.objects import KUBE, RPC, any_of, last_state, metadata, readable, to_json
 from hekla.store.schema import QueueRow
 
 KIND: Final = "queue"
@@ -188,6 +188,11 @@ def change(
         values["state"] = state.value
     if annotations is not None:
         values["annotations"] = {**row.annotations, **annotations}
+    return _changed(session, row, values)
+
+
+def _changed(session: Session, row: QueueRow, values: Mapping[str, object]) -> Queue:
+    """Give a row that is locked new values; nothing if it has them."""
     if all(getattr(row, column) == value for column, value in values.items()):
         return _to_queue(row)
     changed = session.scalars(
@@ -213,6 +218,16 @@ def remove(session: Session, name: str) -> None:
     ).one_or_none()
     if row is None:
         raise NotFoundError(f"queue {name} does not exist")
+    require_unused(session, name)
+    _delete(session, row)
+
+
+def require_unused(session: Session, name: str) -> None:
+    """Make sure that a queue may go.
+
+    Raises:
+        PreconditionError: it is root or default, has children, or jobs wait or run in it.
+    """
     if name in (names.ROOT_QUEUE, names.DEFAULT_QUEUE):
         raise PreconditionError(f"queue {name} is always there and cannot be deleted")
     below = children(session, name)
@@ -222,10 +237,86 @@ def remove(session: Session, name: str) -> None:
         session, queue=name, limit=1
     ):
         raise PreconditionError(f"queue {name} has jobs that wait or run; delete them first")
+
+
+def _delete(session: Session, row: QueueRow) -> None:
     version = row.version + 1
     last = last_state(_to_queue(row), version)
     session.execute(delete(QueueRow).where(QueueRow.uid == row.uid))
     feed.record(session, feed.Change(KIND, str(row.uid), version, feed.DELETED, last))
+
+
+class Mirrored(NamedTuple):
+    """A queue, and what ties it to a custom resource."""
+
+    queue: Queue
+    uid: UUID
+    origin: str
+    cr_uid: UUID | None
+
+
+def mirrored(session: Session, wanted: Collection[str]) -> Sequence[Mirrored]:
+    """Those of these queues that exist."""
+    rows = session.scalars(select(QueueRow).where(QueueRow.name.in_(wanted)))
+    return [Mirrored(_to_queue(row), row.uid, row.origin, row.cr_uid) for row in rows]
+
+
+def all_names(session: Session) -> Sequence[str]:
+    """The names of all queues."""
+    return session.scalars(select(QueueRow.name)).all()
+
+
+def follow(session: Session, queue: Queue, *, cr_uid: UUID) -> Queue:
+    """Store a custom resource as the queue of its name, which follows it from now on.
+
+    Another queue of that name that followed an earlier one is retired first. State and what
+    goes with it (``CLOSED_BY_PARENT``) are ours, and stay.
+    """
+    meta = queue.metadata
+    values: dict[str, Any] = {
+        "generation": meta.generation or 1,
+        "origin": KUBE,
+        "cr_uid": cr_uid,
+        "labels": meta.labels or {},
+        "annotations": meta.annotations or {},
+        "spec": to_json(queue.spec),
+        "parent": queue.spec.parent or _parent_of(meta.name),
+    }
+    row = session.scalars(
+        select(QueueRow).where(QueueRow.name == meta.name).with_for_update()
+    ).one_or_none()
+    if row is not None and row.cr_uid not in (None, cr_uid):
+        _delete(session, row)
+        row = None
+    if row is None:
+        made = session.scalars(
+            insert(QueueRow).values(uid=cr_uid, name=meta.name, **values).returning(QueueRow)
+        ).one()
+        feed.record(session, feed.Change(KIND, str(made.uid), made.version, feed.ADDED))
+        return _to_queue(made)
+    if names.CLOSED_BY_PARENT in row.annotations:
+        marked = {names.CLOSED_BY_PARENT: row.annotations[names.CLOSED_BY_PARENT]}
+        values["annotations"] = {**values["annotations"], **marked}
+    return _changed(session, row, values)
+
+
+def untie(session: Session, name: str) -> None:
+    """Have a queue be without a custom resource, and the source of the next one."""
+    row = _row(session, name)
+    _changed(session, row, {"origin": RPC, "cr_uid": None})
+
+
+def drop(session: Session, name: str) -> None:
+    """Delete a queue, whatever uses it, if there is one of that name."""
+    row = session.scalars(
+        select(QueueRow).where(QueueRow.name == name).with_for_update()
+    ).one_or_none()
+    if row is not None:
+        _delete(session, row)
+
+
+def _parent_of(name: str) -> str:
+    return "" if name == names.ROOT_QUEUE else names.ROOT_QUEUE
 
 
 def _row(session: Session, name: str) -> QueueRow:

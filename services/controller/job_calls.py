@@ -224,7 +224,7 @@ class JobCalls:
         def act() -> Job:
             with self._database.transaction() as session:
                 stored = _the_one(jobs.get(session, key), uid)
-                _check_command(stored, command)
+                check_command(stored, command)
                 asking.note(session, uids=[stored.uid])
                 commands.ask(session, stored.uid, command)
                 return stored.job
@@ -341,7 +341,13 @@ def _require_staying(stored: StoredJob) -> None:
         raise PreconditionError(f"job {stored.key} is being deleted")
 
 
-def _check_command(stored: StoredJob, command: Command) -> None:
+def check_command(stored: StoredJob, command: Command) -> None:
+    """Make sure that a job can do what is asked of it.
+
+    Raises:
+        PreconditionError: not any more.
+        InvalidError: not as it is asked.
+    """
     phase = JobPhase(stored.job.status.state.phase or JobPhase.PENDING)
     _require_staying(stored)
     if phase in FINISHED:

@@ -16,12 +16,16 @@ from hekla.domain.errors import (
     Violation,
 )
 from hekla.domain.phases import QueueState
+from hekla.kube.mirror.deciding import Row
+from hekla.kube.mirror.door import Call, Content, Door
 from hekla.rpc.admission import CREATE, DELETE, UPDATE, Admission
 from hekla.store import feed, queues
 from hekla.store.database import Database, Session
 from hekla.store.feed import Cursor
+from hekla.store.objects import to_json
 from hekla.store.once import Asking, done_before, once
 from hekla.store.requests import Answered
+from services.controller.mirror.queues import queue_key
 from services.controller.queue_counts import QueueCounts
 from services.controller.queue_states import close, follow_parent, is_busy, open_
 
@@ -48,7 +52,15 @@ class QueuePage(NamedTuple):
 class QueueCalls:
     """Calls on queues."""
 
-    def __init__(self, database: Database, admission: Admission, counts: QueueCounts) -> None:
+    def __init__(
+        self,
+        database: Database,
+        admission: Admission,
+        counts: QueueCounts,
+        door: Door | None = None,
+    ) -> None:
+        """See the class; by the ``door`` custom resources are written where there are any."""
+        self._door = door
         self._database = database
         self._admission = admission
         self._counts = counts
@@ -64,11 +76,20 @@ class QueueCalls:
     def _create(self, queue: Queue, asking: Asking) -> MadeQueue:
         meta = named(queue.metadata, namespace="")
         admitted = self._admission.queue(CREATE, queue.model_copy(update={"metadata": meta}))
+        if self._door is not None and self._door.used:
+            row = self._door.post(_content(admitted.object), _call(asking))
+            return self._written(row, asking, admitted.warnings)
         uid = uuid4()
         with self._database.transaction() as session:
             asking.note(session, uids=[uid], warnings=admitted.warnings)
             made = follow_parent(session, queues.make(session, admitted.object, uid=uid))
         return MadeQueue(made, admitted.warnings)
+
+    def _written(self, row: Row, asking: Asking, warnings: Sequence[str]) -> MadeQueue:
+        """A queue whose custom resource was written, and the note that it was."""
+        with self._database.transaction() as session:
+            asking.note(session, uids=[UUID(row.uid)], warnings=warnings)
+            return MadeQueue(queues.get_by_uid(session, UUID(row.uid)), warnings)
 
     def _made_before(self, session: Session, answered: Answered) -> MadeQueue:
         return MadeQueue(queues.get_by_uid(session, answered.uids[0]), answered.warnings)
@@ -129,6 +150,12 @@ class QueueCalls:
                 f"queue {name} is at generation {generation}, not {expected_generation}"
             )
         admitted = self._admission.queue(UPDATE, queue, old)
+        if self._door is not None and self._door.used:
+            row = self._door.tied(queue_key(name))
+            if row.generation != generation:
+                raise ConflictError(f"queue {name} changed since it was read; try again")
+            row = self._door.change(_content(admitted.object), _call(asking), row)
+            return self._written(row, asking, admitted.warnings)
         with self._database.transaction() as session:
             if queues.get(session, name).metadata.generation != generation:
                 raise ConflictError(f"queue {name} changed since it was read; try again")
@@ -145,6 +172,13 @@ class QueueCalls:
         with self._database.transaction() as session:
             old = queues.get(session, name)
         self._admission.queue(DELETE, old)
+        if self._door is not None and self._door.used:
+            with self._database.transaction() as session:
+                queues.require_unused(session, name)
+            self._door.delete(self._door.tied(queue_key(name)))
+            with self._database.transaction() as session:
+                asking.note(session)
+            return
         with self._database.transaction() as session:
             asking.note(session)
             queues.remove(session, name)
@@ -185,3 +219,18 @@ class QueueCalls:
         self._closing = bool(closing)
         self._look_at = time.monotonic() + LOOK_SECONDS
         return False
+
+
+def _content(queue: Queue) -> Content:
+    """An admitted queue as a custom resource."""
+    meta = queue.metadata
+    return Content(
+        key=queue_key(meta.name),
+        spec=to_json(queue.spec),
+        labels=meta.labels or {},
+        annotations=meta.annotations or {},
+    )
+
+
+def _call(asking: Asking) -> Call:
+    return Call.of(asking.method, asking.id, asking.body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from hekla.api.queue import Queue
@@ -23,6 +23,7 @@ class QueueCounts:
         self._lock = threading.Lock()
         self._counts: Mapping[str, Mapping[str, int]] = {}
         self._at = float("-inf")
+        self._told: Mapping[str, Mapping[str, int]] = {}
 
     def fill(self, queue: Queue) -> Queue:
         """The queue with its counts."""
@@ -37,10 +38,21 @@ class QueueCounts:
             }
         )
 
+    def recount(self) -> Collection[str]:
+        """Count now; the names of queues whose counts changed since the last recount."""
+        with self._lock:
+            self._count()
+            before, self._told = self._told, self._counts
+            names = before.keys() | self._told.keys()
+            return [name for name in names if before.get(name) != self._told.get(name)]
+
     def _newest(self) -> Mapping[str, Mapping[str, int]]:
         with self._lock:
             if time.monotonic() - self._at > LIFETIME_SECONDS:
-                with self._database.transaction() as session:
-                    self._counts = pod_groups.counts_by_queue(session)
-                self._at = time.monotonic()
+                self._count()
             return self._counts
+
+    def _count(self) -> None:
+        with self._database.transaction() as session:
+            self._counts = pod_groups.counts_by_queue(session)
+        self._at = time.monotonic()

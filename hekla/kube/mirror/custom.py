@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hekla.domain import names
 from hekla.domain.names import Key
 from hekla.kube.resources import Resource
 
@@ -18,7 +19,7 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 ORPHAN: Final = "orphan"
 """The finalizer of an object whose dependents are to stay."""
 
-_OURS: Final = frozenset({ROW_UID, ROW_GENERATION})
+_OURS: Final = frozenset({ROW_UID, ROW_GENERATION, names.REQUEST_ID, names.REQUEST_HASH})
 
 
 @dataclass(frozen=True, slots=True)
