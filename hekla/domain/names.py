@@ -77,6 +77,11 @@ def pod_group_name(job: str, uid: str) -> str:
     return f"{job}-{uid}"
 
 
+def job_of_pod_group(group: str, uid: str) -> str:
+    """The name of the job of that uid, given its pod group's."""
+    return group.removesuffix(f"-{uid}")
+
+
 def flow_job_name(flow: str, step: str) -> str:
     """The name of the job that is a flow's step."""
     return f"{flow}-{step}"

@@ -96,8 +96,13 @@ def known(session: Session, uids: Collection[UUID]) -> set[UUID]:
     """Those of ``uids`` that are of jobs that exist, or existed and are remembered."""
     wanted = list(uids)
     present = session.scalars(select(JobRow.uid).where(JobRow.uid.in_(wanted)))
-    past = session.scalars(select(JobHistoryRow.uid).where(JobHistoryRow.uid.in_(wanted)))
-    return {*present, *past}
+    return {*present, *past(session, wanted)}
+
+
+def past(session: Session, uids: Collection[UUID]) -> set[UUID]:
+    """Those of ``uids`` that are of jobs that were removed and are remembered."""
+    found = session.scalars(select(JobHistoryRow.uid).where(JobHistoryRow.uid.in_(list(uids))))
+    return set(found)
 
 
 def attempts(

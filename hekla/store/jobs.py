@@ -42,6 +42,10 @@ class StoredJob:
     deleting_at: datetime | None
     wait: Mapping[str, str] | None
     """Why the last act could not be done: ``reason`` and ``message``."""
+    origin: str = "rpc"
+    """``kube`` if it follows a custom resource."""
+    custom_uid: UUID | None = None
+    """The uid of its custom resource, if it has one."""
 
     @property
     def key(self) -> Key:
@@ -82,7 +86,7 @@ def insert_many(
         AlreadyExistsError: a job of such a name exists, or two of ``jobs`` have one name;
             nothing is stored.
     """
-    rows = to_text([_new_row(uid, job) for uid, job in jobs])
+    rows = to_text([new_row(uid, job) for uid, job in jobs])
     inserting = Question(_INSERT, {"rows": rows}, lambda found: {row.uid: row for row in found})
     batch.ask(session, *beside, inserting)
     made = inserting.answer
@@ -98,7 +102,8 @@ def insert_many(
     return [_to_stored(row) for row in stored]
 
 
-def _new_row(uid: UUID, job: Job) -> dict[str, Any]:
+def new_row(uid: UUID, job: Job) -> dict[str, Any]:
+    """What a new job's row holds."""
     meta = job.metadata
     return {
         "uid": str(uid),
@@ -314,8 +319,12 @@ def mark_deleting(session: Session, uid: UUID) -> StoredJob:
     return _to_stored(row)
 
 
-def update_spec(session: Session, stored: StoredJob, job: Job) -> StoredJob:
+def update_spec(
+    session: Session, stored: StoredJob, job: Job, *, generation: int | None = None
+) -> StoredJob:
     """Store an admitted new spec, labels and annotations, and have the job looked at.
+
+    Its generation is the one given, or moves if the spec does.
 
     Raises:
         ConflictError: the job changed since it was read.
@@ -333,7 +342,11 @@ def update_spec(session: Session, stored: StoredJob, job: Job) -> StoredJob:
         .values(
             **new,
             version=JobRow.version + 1,
-            generation=JobRow.generation + (1 if spec_changed else 0),
+            generation=(
+                JobRow.generation + (1 if spec_changed else 0)
+                if generation is None
+                else generation
+            ),
         )
         .returning(JobRow)
     ).one_or_none()
@@ -362,6 +375,8 @@ def _to_stored(row: JobRow) -> StoredJob:
         finished_at=row.finished_at,
         deleting_at=row.deleting_at,
         wait=row.wait,
+        origin=row.origin,
+        custom_uid=row.cr_uid,
     )
 
 

@@ -313,8 +313,7 @@ def _owners(row: PodGroupRow) -> Sequence[Mapping[str, Any]]:
         {
             "apiVersion": names.JOB_API_VERSION,
             "kind": "Job",
-            # The group's name is the job's and its uid.
-            "name": row.name.removesuffix(f"-{row.job_uid}"),
+            "name": names.job_of_pod_group(row.name, str(row.job_uid)),
             "uid": str(row.job_uid),
             "controller": True,
             "blockOwnerDeletion": True,

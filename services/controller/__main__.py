@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
+from uuid import uuid4
 
 import grpc
 
@@ -44,6 +45,8 @@ from services.controller.figures import Figures
 from services.controller.job_calls import JobCalls
 from services.controller.logs import PodLogs
 from services.controller.many_calls import ManyCalls
+from services.controller.mirror.owning import Owning
+from services.controller.mirror.running import mirroring
 from services.controller.observer import Observer
 from services.controller.passes import Passes, tell_owner
 from services.controller.pod_group_calls import PodGroupCalls
@@ -155,7 +158,18 @@ def main(settings: ControllerConfig) -> None:
         running.enter_context(nudge.running())
         observer = Observer(database, kube)
         lease = settings.claim_lease
-        passes = Passes(database, Actor(kube, lease=lease), replica=replica, lease=lease)
+        mirror = running.enter_context(
+            mirroring(
+                database,
+                admission,
+                kube,
+                hub,
+                holder=f"{replica}:{uuid4()}",
+                status_rate=settings.mirror_statuses,
+            )
+        )
+        actor = Actor(kube, lease=lease, owning=Owning(kube, mirror))
+        passes = Passes(database, actor, replica=replica, lease=lease)
         dispatcher = Dispatcher(
             database,
             nudge,

@@ -20,7 +20,7 @@ from hekla.domain.attempt import Attempt
 from hekla.kube.client import KubeClient
 from hekla.kube.requests import Deletion, Reply
 from hekla.kube.resources import PODS
-from hekla.store import attempts, events, jobs, observations
+from hekla.store import attempts, events, jobs, mirrored, observations
 from hekla.store.attempts import Confirmed
 from hekla.store.database import Session, now
 from hekla.store.events import Event
@@ -28,6 +28,7 @@ from hekla.store.jobs import StoredJob
 from hekla.telemetry import metrics
 from services.controller.core import policies
 from services.controller.core.pod import build_pod
+from services.controller.mirror.owning import NOBODY, Owning
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,8 @@ class Done:
     leaving: list[UUID] = field(default_factory=list)
     lost: list[UUID] = field(default_factory=list)
     never_was: list[UUID] = field(default_factory=list)
+    custom_uid: UUID | None = None
+    """The uid of the job's custom resource, if it was made or found just now."""
     refused: dict[str, str] | None = None
     """The last refusal: ``reason`` and ``message``."""
     unknown: int = 0
@@ -78,6 +81,8 @@ class Acted:
 def note(session: Session, acted: Acted) -> None:
     """Write down what came of acts."""
     stored, done = acted.stored, acted.done
+    if done.custom_uid is not None:
+        mirrored.adopt_job(session, stored.uid, done.custom_uid, wake=False)
     attempts.confirm(session, done.confirmed)
     attempts.leaving(session, done.leaving)
     attempts.never_was(session, done.never_was)
@@ -93,10 +98,14 @@ def note(session: Session, acted: Acted) -> None:
 class Actor:
     """Acts on pods for any number of workers."""
 
-    def __init__(self, kube: KubeClient, *, lease: timedelta) -> None:
+    def __init__(
+        self, kube: KubeClient, *, lease: timedelta, owning: Owning | None = None
+    ) -> None:
+        """Take the rules; without ``owning`` pods have no owner."""
         self._kube = kube
-        # Deletes, then creates: both are over while the claim, just renewed, is still ours.
-        self._timeout = lease.total_seconds() / 3
+        self._owning = owning
+        # Deletes, the owner, creates: over while the claim, just renewed, is still ours.
+        self._timeout = lease.total_seconds() / 4
 
     def act(self, stored: StoredJob, acts: Acts) -> Acted:
         """Do it; ``note`` what came of it."""
@@ -109,13 +118,26 @@ class Actor:
         return Acted(stored, acts, done)
 
     def _create(self, stored: StoredJob, planned: Sequence[Attempt], done: Done) -> None:
+        owned = (
+            NOBODY if self._owning is None else self._owning.of(stored, timeout=self._timeout)
+        )
+        if owned.unknown:
+            done.unknown += 1
+            return
+        if owned.refusal is not None:
+            done.refuse(*owned.refusal)
+            return
+        owner = None
+        if owned.uid is not None:
+            owner = str(owned.uid)
+            done.custom_uid = owned.uid if owned.uid != stored.custom_uid else None
         pods: list[Mapping[str, Any]] = []
         made_for: list[Attempt] = []
         for attempt in planned:
             task = policies.find_task(stored.job.spec, attempt.task)
             if task is None:
                 continue  # the next pass dooms what has no place
-            pods.append(build_pod(stored.job, task, attempt))
+            pods.append(build_pod(stored.job, task, attempt, owner_uid=owner))
             made_for.append(attempt)
         replies = self._kube.create_many(PODS, pods, timeout=self._timeout)
         for attempt, reply in zip(made_for, replies, strict=True):

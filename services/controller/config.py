@@ -37,5 +37,8 @@ class ControllerConfig(ServiceConfig):
     pool_size: int = setting(default=10, minimum=4)
     """Connections to Postgres, one more for hints not counted."""
 
+    mirror_statuses: int = setting(default=200, minimum=1)
+    """Statuses of custom resources of one kind written in a second."""
+
     history_retention: timedelta = timedelta(days=90)
     """For how long removed jobs and their attempts are remembered at least."""

@@ -66,7 +66,7 @@ def test_the_paths_are_volcanos_with_their_names_and_operations() -> None:
         "/jobs/validate": ("validatejob.volcano.sh", writes, batch, "Fail"),
         "/cronjobs/validate": ("validatecronjob.volcano.sh", writes, batch, "Fail"),
         "/podgroups/mutate": ("mutatepodgroup.volcano.sh", "CREATE", scheduling, "Fail"),
-        "/podgroups/validate": ("validatepodgroup.volcano.sh", "CREATE", scheduling, "Fail"),
+        "/podgroups/validate": ("validatepodgroup.volcano.sh", writes, scheduling, "Fail"),
         "/queues/mutate": ("mutatequeue.volcano.sh", "CREATE", scheduling, "Fail"),
         "/queues/validate": ("validatequeue.volcano.sh", every, scheduling, "Fail"),
         "/pods/mutate": ("mutatepod.volcano.sh", "CREATE", "", "Ignore"),

@@ -49,7 +49,7 @@ from hekla.kube.mirror.deciding import (
     Step,
     Update,
 )
-from hekla.kube.mirror.rows import DeposedError, Mirrored
+from hekla.kube.mirror.rows import DeposedError, Mirrored, SpentError
 from hekla.kube.mirror.writing import Writer
 from hekla.kube.subscription import Subscription
 from hekla.lifecycle import repeating
@@ -291,6 +291,11 @@ class Engine:
             self.kind.rows.take(step)
         except (UnavailableError, DeposedError):
             raise
+        except SpentError as error:
+            log.info("custom resource is spent", extra={"error": str(error)})
+            look.failed = True
+            if look.custom is not None:
+                self._writer.delete([Delete(look.custom)])
         except InvalidError as error:
             self._refuse(look, INVALID, str(error))
         except DeniedError as error:

@@ -18,6 +18,13 @@ class DeposedError(Exception):
     """This process does not lead any more: nothing was done."""
 
 
+class SpentError(Exception):
+    """What a custom resource stands for is over and done with: nothing was done.
+
+    The one that is to be stored is what somebody forgot to delete, or could not.
+    """
+
+
 class Rows(Protocol):
     """The rows of one kind.
 
@@ -37,6 +44,7 @@ class Rows(Protocol):
         Raises:
             InvalidError, DeniedError: the custom resource cannot be taken as it is; its owner
                 is told, and it is tried again when it changes.
+            SpentError: the custom resource is to be deleted.
             PreconditionError, ExhaustedError: it cannot be taken now; its owner is told, and
                 it is tried again.
         """

@@ -66,7 +66,7 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
         _endpoint(resources.JOBS, VALIDATE, *_WRITES),
         _endpoint(resources.CRONJOBS, VALIDATE, *_WRITES),
         _endpoint(resources.PODGROUPS, MUTATE, *_CREATE),
-        _endpoint(resources.PODGROUPS, VALIDATE, *_CREATE),
+        _endpoint(resources.PODGROUPS, VALIDATE, *_WRITES),
         _endpoint(resources.QUEUES, MUTATE, *_CREATE),
         _endpoint(resources.QUEUES, VALIDATE, *_ALL),
         _pods(MUTATE),

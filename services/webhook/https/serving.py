@@ -16,7 +16,7 @@ from hekla.rpc.http import Check
 from hekla.store.database import Database
 from services.webhook.cluster import KubeCluster
 from services.webhook.config import WebhookConfig
-from services.webhook.https import server
+from services.webhook.https import projected, server
 from services.webhook.https.app import App
 from services.webhook.https.envelope import Review, Verdict
 from services.webhook.https.inventory import Endpoint
@@ -67,7 +67,12 @@ def https(
 
         limits = settings.limits
 
+        find = projected.stored(database)
+
         def review(endpoint: Endpoint, asked: Review) -> Verdict:
+            made = projected.judge(endpoint, asked, find)
+            if made is not None:
+                return made
             return judge(endpoint, asked, StoredWorld(database, known), limits)
 
         executor = ThreadPoolExecutor(settings.rpc_threads, thread_name_prefix="review")

@@ -1,0 +1,289 @@
+"""Rows beside custom resources: what the mirror reads of jobs and pod groups, and writes.
+
+A row that follows a custom resource has its uid, so that pods, groups and history tell of the
+object that users see. Its generation is that of the custom resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import TextClause, text
+
+from hekla.api.job import Job
+from hekla.api.pod_group import PodGroup
+from hekla.domain.errors import AlreadyExistsError, NotFoundError
+from hekla.domain.names import Key
+from hekla.store import batch, feed, history, jobs, pod_groups, work
+from hekla.store.database import Session
+from hekla.store.objects import to_json, to_text
+
+KUBE: Final = "kube"
+"""The origin of rows that follow a custom resource."""
+RPC: Final = "rpc"
+
+
+class Mirrored(NamedTuple):
+    """A row as the mirror sees it."""
+
+    key: Key
+    uid: UUID
+    origin: str
+    custom_uid: UUID | None
+    generation: int
+    deleting: bool
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    spec: Mapping[str, Any]
+    status: Mapping[str, Any]
+    job_uid: UUID | None = None
+    """Of a pod group: its job's."""
+
+
+class Born(NamedTuple):
+    """A custom resource that is to be stored, and what it holds."""
+
+    uid: UUID
+    generation: int
+    object: Any
+
+
+_NAMED: Final = """
+    in (select * from unnest(cast(:namespaces as text[]), cast(:names as text[])))
+"""
+_JOBS = text(f"""
+    select namespace, name, uid, origin, cr_uid, generation,
+           deleting_at is not null as deleting,
+           labels, annotations, spec, status, null as job_uid
+      from job where (namespace, name) {_NAMED}
+""")  # noqa: S608
+_GROUPS = text(f"""
+    select namespace, name, uid, origin, cr_uid, generation, false as deleting,
+           labels, annotations, spec,
+           jsonb_build_object('phase', phase) || scheduling as status, job_uid
+      from pod_group where (namespace, name) {_NAMED}
+""")  # noqa: S608
+
+
+def jobs_named(session: Session, keys: Collection[Key]) -> Mapping[Key, Mirrored]:
+    """The jobs of these names that there are."""
+    return _named(session, _JOBS, keys)
+
+
+def groups_named(session: Session, keys: Collection[Key]) -> Mapping[Key, Mirrored]:
+    """The pod groups of these names that there are."""
+    return _named(session, _GROUPS, keys)
+
+
+def _named(
+    session: Session, statement: TextClause, keys: Collection[Key]
+) -> Mapping[Key, Mirrored]:
+    values = {
+        "namespaces": [key.namespace for key in keys],
+        "names": [key.name for key in keys],
+    }
+    rows = batch.answer(session, batch.rows_of(statement, values))
+    return {
+        Key(row.namespace, row.name): Mirrored(Key(row.namespace, row.name), *row[2:])
+        for row in rows
+    }
+
+
+def job_keys(session: Session) -> Sequence[Key]:
+    """Names of the jobs that have a custom resource."""
+    rows = session.execute(text("select namespace, name from job where cr_uid is not null"))
+    return [Key(*row) for row in rows]
+
+
+def group_keys(session: Session) -> Sequence[Key]:
+    """Names of the pod groups that have a custom resource, or may have one."""
+    rows = session.execute(
+        text(
+            "select g.namespace, g.name from pod_group g left join job j on j.uid = g.job_uid"
+            " where g.cr_uid is not null or g.job_uid is null or j.cr_uid is not null"
+        )
+    )
+    return [Key(*row) for row in rows]
+
+
+_INSERT_JOBS = text("""
+    insert into job (uid, cr_uid, origin, generation, counters, namespace, name, labels,
+                     annotations, spec, queue, owner)
+    select uid, uid, 'kube', generation, jsonb_build_object('generation', generation),
+           namespace, name, labels, annotations, spec, queue, owner
+      from jsonb_to_recordset(cast(:rows as jsonb))
+           as j(uid uuid, generation int, namespace text, name text, labels jsonb,
+                annotations jsonb, spec jsonb, queue text, owner jsonb)
+    on conflict do nothing
+    returning uid, version
+""")
+
+
+def insert_jobs(session: Session, born: Sequence[Born]) -> None:
+    """Store jobs that follow custom resources, and have them looked at.
+
+    One that is stored already stays as it is.
+
+    Raises:
+        AlreadyExistsError: another job has such a name; roll back.
+    """
+    rows = [jobs.new_row(one.uid, one.object) | {"generation": one.generation} for one in born]
+    made = batch.answer(session, batch.rows_of(_INSERT_JOBS, {"rows": to_text(rows)}))
+    if len(made) < len(born):
+        _refuse_others(
+            session, [one for one in born if one.uid not in {row.uid for row in made}]
+        )
+    feed.record(
+        session,
+        *[feed.Change(jobs.KIND, str(row.uid), row.version, feed.ADDED) for row in made],
+    )
+    work.wake(session, jobs.KIND, *[str(row.uid) for row in made])
+
+
+def _refuse_others(session: Session, born: Sequence[Born]) -> None:
+    keys = {one.uid: Key(*_place(one.object)) for one in born}
+    there = jobs_named(session, list(keys.values()))
+    for uid, key in keys.items():
+        if key not in there or there[key].uid != uid:
+            raise AlreadyExistsError(f"another job {key} exists")
+
+
+def _place(found: Job | PodGroup) -> tuple[str, str]:
+    return found.metadata.namespace, found.metadata.name
+
+
+def spent(session: Session, uids: Collection[UUID]) -> set[UUID]:
+    """Those of ``uids`` that are of jobs that were removed."""
+    return history.past(session, uids)
+
+
+_ABANDON = text("""
+    with locked as (
+        select uid from attempt where job_uid = :job and outcome is null
+         order by uid for update
+    )
+    update attempt
+       set outcome = 'Removed', handled = true, doomed = coalesce(doomed, 'JobReplaced'),
+           finished_at = coalesce(finished_at, clock_timestamp())
+     where uid in (select uid from locked)
+""")
+
+
+def replace_job(session: Session, old: UUID, born: Born) -> None:
+    """Retire a job whose custom resource is gone and store the one that has its name now."""
+    try:
+        stored = jobs.get_by_uid(session, old, to_remove=True)
+    except NotFoundError:
+        stored = None
+    if stored is not None:
+        # Its pods go with their owner; what comes of them is of no account any more.
+        session.execute(_ABANDON, {"job": old})
+        history.retire(session, stored)
+    insert_jobs(session, [born])
+
+
+def update_job(session: Session, uid: UUID, job: Job, *, generation: int) -> None:
+    """Bring a job up to its custom resource.
+
+    Raises:
+        NotFoundError: it is gone.
+    """
+    stored = jobs.get_by_uid(session, uid, to_remove=True)
+    jobs.update_spec(session, stored, job, generation=generation)
+
+
+_ADOPT_JOB = text("""
+    update job set cr_uid = :custom where uid = :uid and cr_uid is distinct from :custom
+    returning uid
+""")
+
+
+def adopt_job(session: Session, uid: UUID, custom: UUID, *, wake: bool = True) -> None:
+    """Note which custom resource a job has, and have it looked at unless its pass does this."""
+    values = {"uid": uid, "custom": custom}
+    if not wake:
+        batch.later(session, _ADOPT_JOB, values)
+    elif batch.answer(session, batch.rows_of(_ADOPT_JOB, values)):
+        work.wake(session, jobs.KIND, str(uid))
+
+
+_INSERT_GROUP = text("""
+    insert into pod_group (uid, cr_uid, origin, generation, namespace, name, labels,
+                           annotations, spec, queue)
+    values (:uid, :uid, 'kube', :generation, :namespace, :name, cast(:labels as jsonb),
+            cast(:annotations as jsonb), cast(:spec as jsonb), :queue)
+    on conflict do nothing
+    returning version
+""")
+
+
+def insert_group(session: Session, born: Born) -> None:
+    """Store a pod group that follows a custom resource; if it is stored it stays as it is.
+
+    Raises:
+        AlreadyExistsError: another group has the name; roll back.
+    """
+    group: PodGroup = born.object
+    meta = group.metadata
+    values = {
+        "uid": born.uid,
+        "generation": born.generation,
+        "namespace": meta.namespace,
+        "name": meta.name,
+        "labels": to_text(meta.labels or {}),
+        "annotations": to_text(meta.annotations or {}),
+        "spec": to_text(to_json(group.spec)),
+        "queue": group.spec.queue,
+    }
+    made = batch.answer(session, batch.rows_of(_INSERT_GROUP, values))
+    if made:
+        change = feed.Change(pod_groups.KIND, str(born.uid), made[0].version, feed.ADDED)
+        feed.record(session, change)
+        return
+    key = Key(meta.namespace, meta.name)
+    there = groups_named(session, [key]).get(key)
+    if there is None or there.uid != born.uid:
+        raise AlreadyExistsError(f"another pod group {key} exists")
+
+
+def replace_group(session: Session, old: UUID, born: Born) -> None:
+    """Remove a group whose custom resource is gone and store the one that has its name now."""
+    pod_groups.remove(session, old)
+    insert_group(session, born)
+
+
+_UPDATE_GROUP = text("""
+    update pod_group
+       set spec = cast(:spec as jsonb), queue = :queue, labels = cast(:labels as jsonb),
+           annotations = cast(:annotations as jsonb), generation = :generation,
+           version = version + 1
+     where uid = :uid
+       and (spec, labels, annotations) is distinct from
+           (cast(:spec as jsonb), cast(:labels as jsonb), cast(:annotations as jsonb))
+    returning version
+""")
+
+
+def update_group(session: Session, uid: UUID, group: PodGroup, *, generation: int) -> None:
+    """Bring a group up to its custom resource; nothing happens if it is."""
+    values = {
+        "uid": uid,
+        "spec": to_text(to_json(group.spec)),
+        "queue": group.spec.queue,
+        "labels": to_text(group.metadata.labels or {}),
+        "annotations": to_text(group.metadata.annotations or {}),
+        "generation": generation,
+    }
+    for row in batch.answer(session, batch.rows_of(_UPDATE_GROUP, values)):
+        change = feed.Change(pod_groups.KIND, str(uid), row.version, feed.MODIFIED)
+        feed.record(session, change)
+
+
+def adopt_group(session: Session, uid: UUID, custom: UUID) -> None:
+    """Note which custom resource a group has."""
+    batch.later(session, _ADOPT_GROUP, {"uid": uid, "custom": custom})
+
+
+_ADOPT_GROUP = text("update pod_group set cr_uid = :custom where uid = :uid")

@@ -1,0 +1,167 @@
+"""Jobs as rows of the mirror."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from hekla.api.job import Job
+from hekla.domain.errors import NotFoundError, PreconditionError
+from hekla.domain.names import Key
+from hekla.domain.phases import JobPhase
+from hekla.kube.mirror.custom import Custom
+from hekla.kube.mirror.deciding import (
+    Adopt,
+    Gone,
+    Insert,
+    Replace,
+    Row,
+    RowStep,
+    Rules,
+    Update,
+)
+from hekla.kube.mirror.rows import DeposedError, Mirrored, SpentError
+from hekla.kube.resources import JOBS
+from hekla.rpc.admission import CREATE, UPDATE, Admission
+from hekla.store import jobs, mirrored
+from hekla.store.database import Database, Session
+from hekla.store.mirrored import Born
+from services.controller.mirror.reading import to_object, to_row, to_uid
+
+Hold = Callable[[Session], None]
+"""Makes sure that this process leads; raises PreconditionError otherwise."""
+
+
+def held(hold: Hold, session: Session) -> None:
+    """Make sure that this process leads until the transaction ends.
+
+    Raises:
+        DeposedError: it does not.
+    """
+    try:
+        hold(session)
+    except PreconditionError as error:
+        raise DeposedError(str(error)) from error
+
+
+class JobRows:
+    """The rows of jobs."""
+
+    def __init__(self, database: Database, admission: Admission, hold: Hold) -> None:
+        self._database = database
+        self._admission = admission
+        self._hold = hold
+
+    def read(self, keys: Collection[Key]) -> Mapping[Key, Row]:
+        """The jobs of these names."""
+        with self._database.transaction() as session:
+            found = mirrored.jobs_named(session, keys)
+        # The backlog has no custom resources: a job gets one when it starts, with its pods.
+        return {key: to_row(one, wanted=False) for key, one in found.items()}
+
+    def keys(self) -> Collection[Key]:
+        """Names of jobs that have a custom resource."""
+        with self._database.transaction() as session:
+            return mirrored.job_keys(session)
+
+    def take(self, step: RowStep) -> None:
+        """Do one step."""
+        self.take_many([step])
+
+    def take_many(self, steps: Sequence[RowStep]) -> None:
+        """Do all of these, or none."""
+        objects = [self._reviewed(step) for step in steps]
+        with self._database.transaction() as session:
+            held(self._hold, session)
+            new = [
+                self._born(step.custom, job)
+                for step, job in zip(steps, objects, strict=True)
+                if isinstance(step, Insert) and job is not None
+            ]
+            if new:
+                self._insert(session, new)
+            for step, job in zip(steps, objects, strict=True):
+                self._take(session, step, job)
+
+    def _take(self, session: Session, step: RowStep, job: Job | None) -> None:
+        match step:
+            case Replace(custom, row):
+                assert job is not None
+                mirrored.replace_job(session, to_uid_of(row), self._born(custom, job))
+            case Update(custom, row):
+                assert job is not None
+                uid = to_uid_of(row)
+                mirrored.update_job(session, uid, job, generation=custom.generation)
+            case Adopt(custom, row):
+                mirrored.adopt_job(session, to_uid_of(row), to_uid(custom))
+            case Gone(row):
+                _remove(session, row)
+
+    def _insert(self, session: Session, new: Sequence[Born]) -> None:
+        spent = mirrored.spent(session, [one.uid for one in new])
+        if spent:
+            raise SpentError(f"jobs {', '.join(map(str, spent))} were removed")
+        mirrored.insert_jobs(session, new)
+
+    @staticmethod
+    def _born(custom: Custom, job: Job) -> Born:
+        return Born(to_uid(custom), max(1, custom.generation), job)
+
+    def _reviewed(self, step: RowStep) -> Job | None:
+        """The job that a custom resource holds, admitted: a webhook may have been away."""
+        match step:
+            case Insert(custom) | Replace(custom):
+                return self._admission.job(CREATE, to_object(Job, custom)).object
+            case Update(custom, row):
+                with self._database.transaction() as session:
+                    before = jobs.get_by_uid(session, to_uid_of(row)).job
+                return self._admission.job(UPDATE, to_object(Job, custom), before).object
+        return None
+
+
+def to_uid_of(row: Row) -> UUID:
+    """The uid of a row, as the store has it."""
+    return UUID(row.uid)
+
+
+def _remove(session: Session, row: Row) -> None:
+    try:
+        jobs.mark_deleting(session, to_uid_of(row))
+    except NotFoundError:
+        return
+
+
+def _door(row: Row) -> str:
+    return (
+        f"job {row.key}, which was made by gRPC and has the uid {row.uid}"
+        " (`hekla job delete` frees it)"
+    )
+
+
+def complaint(custom: Custom, reason: str, message: str, since: str) -> Mapping[str, Any]:
+    """The status of a job that is not taken: it is Pending, and says why."""
+    state: Mapping[str, Any] = custom.status.get("state") or {}
+    if (state.get("reason"), state.get("message")) == (reason, message):
+        return custom.status
+    kept = [one for one in custom.status.get("conditions") or [] if one.get("status") != reason]
+    return {
+        **custom.status,
+        "state": {
+            "phase": JobPhase.PENDING.value,
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": since,
+        },
+        "conditions": [*kept, {"status": reason, "lastTransitionTime": since}],
+    }
+
+
+def mirrored_jobs(database: Database, admission: Admission, hold: Hold) -> Mirrored:
+    """Jobs, as the mirror takes them."""
+    return Mirrored(
+        JOBS,
+        JobRows(database, admission, hold),
+        rules=Rules(door=_door),
+        complaint=complaint,
+    )

@@ -1,0 +1,78 @@
+"""Gives a job of the first door its custom resource, before its pods: they need an owner.
+
+The row was there first. The custom resource has the job's name and is marked with the row's
+uid, so that making it again finds it, whoever made it and whether or not that was noted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from uuid import UUID
+
+from hekla.domain.errors import DomainError
+from hekla.kube.client import KubeClient
+from hekla.kube.mirror import bodies
+from hekla.kube.mirror.custom import read
+from hekla.kube.mirror.standing import Installed, Mirror
+from hekla.kube.requests import Reply
+from hekla.kube.resources import JOBS
+from hekla.store.jobs import StoredJob
+from services.controller.mirror.reading import stored_to_row
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """What a job's pods belong to."""
+
+    uid: UUID | None = None
+    """The custom resource's; None without one."""
+    refusal: tuple[str, str] | None = None
+    """Reason and message, if pods must not be made now."""
+    unknown: bool = False
+    """Nobody knows yet: try again."""
+
+
+NOBODY = Owned()
+
+
+class Owning:
+    """Where custom resources are installed, a job has one while its pods are made."""
+
+    def __init__(self, kube: KubeClient, mirror: Mirror) -> None:
+        self._kube = kube
+        self._mirror = mirror
+
+    def of(self, stored: StoredJob, *, timeout: float) -> Owned:
+        """What pods of this job belong to; the custom resource is made if it has none."""
+        problem = self._mirror.problem()
+        if problem is not None:
+            return Owned(refusal=("NotMirrored", problem))
+        if self._mirror.installed is Installed.NO:
+            return NOBODY
+        if stored.custom_uid is not None:
+            return Owned(stored.custom_uid)
+        body = bodies.creation(JOBS, stored_to_row(stored), status_apart=True)
+        try:
+            [reply] = self._kube.create_many(JOBS, [body], timeout=timeout)
+        except DomainError:
+            return Owned(unknown=True)
+        return self._read(stored, reply)
+
+    def _read(self, stored: StoredJob, reply: Reply) -> Owned:
+        if reply.status == 0:
+            return Owned(unknown=True)
+        if not reply.ok and reply.status != HTTPStatus.CONFLICT:
+            if reply.status == HTTPStatus.NOT_FOUND:
+                message = f"namespace {stored.key.namespace} does not exist"
+                return Owned(refusal=("NamespaceNotFound", message))
+            message = f"the custom resource of job {stored.key} was refused: {reply.message}"
+            return Owned(refusal=("FailedCreate", message))
+        try:
+            custom = read(JOBS, reply.object or {})
+        except ValueError:
+            return Owned(unknown=True)
+        if custom.mark == str(stored.uid) and not custom.deleting:
+            return Owned(UUID(custom.uid))
+        # One of an earlier job of that name goes; one that somebody made waits for the name.
+        return Owned(unknown=True) if custom.mark or custom.deleting else NOBODY

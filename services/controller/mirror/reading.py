@@ -1,0 +1,84 @@
+"""Between custom resources, rows as the mirror sees them, and objects."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from hekla.api import decode
+from hekla.api.job import Job
+from hekla.api.pod_group import PodGroup
+from hekla.domain.errors import InvalidError, Violation
+from hekla.kube.mirror.custom import Custom, carried
+from hekla.kube.mirror.deciding import Row, Source
+from hekla.store.jobs import StoredJob
+from hekla.store.mirrored import KUBE, Mirrored
+from hekla.store.objects import to_json
+
+Kind = TypeVar("Kind", Job, PodGroup)
+
+_KEPT: Final = ("name", "namespace", "uid", "labels", "ownerReferences")
+
+
+def to_object(kind: type[Kind], custom: Custom) -> Kind:
+    """The object that a custom resource holds, strictly read, without its status.
+
+    Raises:
+        InvalidError: it holds none.
+    """
+    meta = custom.raw["metadata"]
+    kept: dict[str, Any] = {key: meta[key] for key in _KEPT if meta.get(key) is not None}
+    annotations = carried(custom.annotations)
+    if annotations:
+        kept["annotations"] = annotations
+    raw = {key: value for key, value in custom.raw.items() if key != "status"}
+    found = decode.decode(raw | {"metadata": kept})
+    assert isinstance(found, kind)
+    return found
+
+
+def to_uid(custom: Custom) -> UUID:
+    """The uid of a custom resource.
+
+    Raises:
+        InvalidError: it is none that a row can have.
+    """
+    try:
+        return UUID(custom.uid)
+    except ValueError:
+        message = f"must be a UUID, is {custom.uid!r}"
+        raise InvalidError.of([Violation("metadata.uid", message)]) from None
+
+
+def to_row(found: Mirrored, *, owner: dict[str, Any] | None = None, wanted: bool = True) -> Row:
+    """A row as the mirror decides by it."""
+    return Row(
+        key=found.key,
+        uid=str(found.uid),
+        source=Source.CUSTOM if found.origin == KUBE else Source.ROW,
+        custom_uid=str(found.custom_uid) if found.custom_uid is not None else "",
+        generation=found.generation,
+        deleting=found.deleting,
+        wanted=wanted,
+        labels=found.labels,
+        annotations=found.annotations,
+        owner=owner,
+        spec=found.spec,
+        status=found.status,
+    )
+
+
+def stored_to_row(stored: StoredJob) -> Row:
+    """A job that was read whole, as the mirror decides by it."""
+    meta = stored.job.metadata
+    return Row(
+        key=stored.key,
+        uid=str(stored.uid),
+        source=Source.CUSTOM if stored.origin == KUBE else Source.ROW,
+        custom_uid=str(stored.custom_uid) if stored.custom_uid is not None else "",
+        generation=meta.generation or 1,
+        deleting=stored.deleting_at is not None,
+        labels=meta.labels or {},
+        annotations=meta.annotations or {},
+        spec=to_json(stored.job.spec),
+    )
