@@ -145,14 +145,11 @@ def _cause(message: str) -> str:
     return "FieldValueInvalid"
 
 
-def unfit(kind: Kind, name: str, why: str) -> ApiError:
+def unfit(why: str) -> ApiError:
     """A patch does not fit the object."""
-    return ApiError(
-        422,
-        "Invalid",
-        f"the server rejected our request due to an error in our request: {why}",
-        _details(kind, name),
-    )
+    # Without details, for kubectl shows the message only where there are none.
+    message = f"the server rejected our request due to an error in our request: {why}"
+    return ApiError(422, "Invalid", message)
 
 
 def disrupted(message: str, cause: str, seconds: int) -> ApiError:

@@ -224,7 +224,7 @@ class Objects:
             except MalformedError as error:
                 raise errors.bad_request(f"the patch cannot be read: {error}") from error
             except UnfitError as error:
-                raise errors.unfit(kind, name, str(error)) from error
+                raise errors.unfit(str(error)) from error
             bodies.check_depth(changed)
             value = drafts.shaped(kind, changed)
             if value["metadata"].get("name") != name:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubernetes import client, config, watch
 
 from tests.support.local_cluster import Answer, LocalCluster, Object, make_pod
 from tests.support.waiting import wait_until
@@ -234,6 +233,31 @@ def test_a_dry_run_answers_as_if_and_keeps_nothing(cluster: LocalCluster) -> Non
             id="too large",
         ),
         pytest.param(
+            *("POST", CONFIGMAPS, b'{"metadata":{"name":"half"', 400, "BadRequest"),
+            "not valid JSON",
+            id="half a JSON",
+        ),
+        pytest.param(
+            *("POST", CONFIGMAPS, b'{"metadata":{"name":"x\\u0000"}}', 422, "Invalid"),
+            "metadata.name",
+            id="a name with NUL",
+        ),
+        pytest.param(
+            *("POST", CONFIGMAPS, b'{"data":{"a":1e999}}', 400, "BadRequest"),
+            "infinity",
+            id="a number beyond all numbers",
+        ),
+        pytest.param(
+            *("POST", CONFIGMAPS, b"[" * 200 + b"]" * 200, 400, "BadRequest"),
+            "levels deep",
+            id="deep lists",
+        ),
+        pytest.param(
+            *("POST", CONFIGMAPS, b"[" * 100_000, 400, "BadRequest"),
+            "depth limit",
+            id="very deep lists",
+        ),
+        pytest.param(
             "DELETE",
             f"{CONFIGMAPS}/x",
             {"propagationPolicy": "Later"},
@@ -279,6 +303,62 @@ def test_a_form_that_is_not_served_is_named_with_the_one_that_is(
     assert (answer.code, answer.body["reason"]) == (415, "UnsupportedMediaType")
     assert content_type in answer.body["message"]
     assert says in answer.body["message"]
+
+
+def test_what_clients_send_along_and_the_server_decides_is_dropped(
+    cluster: LocalCluster,
+) -> None:
+    pod = make_pod("sent-along")
+    pod["metadata"] |= {"creationTimestamp": None, "uid": "mine", "generation": 7}
+    pod["status"] = {}
+    made = cluster.make(PODS, pod)
+
+    assert made["status"]["phase"] == "Pending"
+    assert made["metadata"]["creationTimestamp"]
+    assert (made["metadata"]["uid"] != "mine", made["metadata"]["generation"]) == (True, 1)
+
+
+@pytest.mark.parametrize("truth", ["true", "True", "1", "yes"])
+def test_a_watch_is_asked_for_in_many_spellings(cluster: LocalCluster, truth: str) -> None:
+    with cluster.watching(f"{PODS}?watch={truth}&fieldSelector=metadata.name=none") as watch:
+        assert watch.code == 200
+        assert not watch.ended.is_set()
+
+
+def test_a_patch_may_not_blow_an_object_up(cluster: LocalCluster) -> None:
+    cluster.make(CONFIGMAPS, named("small", data={"a": "b" * 1000}))
+    copies = [
+        {"op": "copy", "from": "/data", "path": f"/data/{number}"} for number in range(40)
+    ]
+    deeper = [
+        {"op": "add", "path": "/data" + "/a" * depth, "value": {}} for depth in range(1, 600)
+    ]
+    for patch in (copies, deeper):
+        content_type = "application/json-patch+json"
+        answer = cluster.call("PATCH", f"{CONFIGMAPS}/small", patch, content_type=content_type)
+        assert answer.code in {400, 422}
+
+
+def test_strategic_patches_merge_lists_and_a_version_in_a_patch_is_a_condition(
+    cluster: LocalCluster,
+) -> None:
+    made = cluster.make(PODS, make_pod("strategic", "sleep", "1"))
+    path, content_type = f"{PODS}/strategic", "application/strategic-merge-patch+json"
+
+    def patch(value: Any) -> Answer:
+        return cluster.call("PATCH", path, value, content_type=content_type)
+
+    changed = patch({"spec": {"containers": [{"name": "main", "image": "new"}]}})
+    assert changed.body["spec"]["containers"][0]["command"] == ["sleep", "1"]
+    assert changed.body["spec"]["containers"][0]["image"] == "new"
+    same = patch({"spec": {"containers": [{"name": "main", "image": "new"}]}})
+    version = same.body["metadata"]["resourceVersion"]
+    assert version == changed.body["metadata"]["resourceVersion"]
+    old = {"resourceVersion": made["metadata"]["resourceVersion"]}
+    assert patch({"metadata": old | {"labels": {"a": "b"}}}).body["reason"] == "Conflict"
+    assert patch({"spec": {"containers": [{"image": "x"}]}}).code == 422
+    assert patch({"metadata": {"$retainKeys": "x"}}).code == 400
+    assert patch([]).code == 400
 
 
 def test_a_body_without_a_content_type_is_json(cluster: LocalCluster) -> None:
@@ -564,26 +644,3 @@ def test_discovery_lists_what_is_served(cluster: LocalCluster) -> None:
 def test_a_web_page_cannot_use_the_api(cluster: LocalCluster, headers: dict[str, str]) -> None:
     assert cluster.call("POST", CONFIGMAPS, named("page"), headers=headers).code == 403
     assert cluster.call("GET", f"{CONFIGMAPS}/page").code == 404
-
-
-def test_the_official_client_works(cluster: LocalCluster) -> None:
-    container = client.V1Container(name="main", image="none")
-    pod = client.V1Pod(
-        metadata=client.V1ObjectMeta(name="official"),
-        spec=client.V1PodSpec(containers=[container]),
-    )
-    with config.new_client_from_config(str(cluster.kubeconfig)) as api:  # type: ignore[no-untyped-call]
-        core = client.CoreV1Api(api)
-        core.create_namespaced_pod("default", pod)
-        seen = []
-        for event in watch.Watch().stream(  # type: ignore[no-untyped-call]
-            core.list_namespaced_pod,
-            "default",
-            field_selector="metadata.name=official",
-            timeout_seconds=5,
-        ):
-            seen.append(event["type"])
-            if event["type"] == "DELETED":
-                break
-            core.delete_namespaced_pod("official", "default")
-        assert seen == ["ADDED", "DELETED"]
