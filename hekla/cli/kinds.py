@@ -12,12 +12,12 @@ from hekla.api.job_flow import JobFlow
 from hekla.api.job_template import JobTemplate
 from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue
-from hekla.cli.ages import age, span
 from hekla.cli.output import Kind, Shown
 from hekla.client import Attempt, JobEvent, PodView
 from hekla.client.job_flows import phase as flow_phase
 from hekla.client.waiting import phase
 from hekla.domain import names, timestamps
+from hekla.domain.ages import age, span
 
 JOBS: Final[Kind[Job]] = Kind(
     plural="jobs",

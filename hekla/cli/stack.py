@@ -13,11 +13,11 @@ from typing import Any, Final
 import click
 
 from hekla.cli import options
-from hekla.cli.ages import span
 from hekla.cli.output import Format, to_yaml
 from hekla.cli.table import show
 from hekla.client.endpoints import SERVICES
 from hekla.domain import quantity
+from hekla.domain.ages import span
 from hekla.domain.errors import InvalidError, UnavailableError
 from hekla.local import stack, up as local
 from hekla.local.endpoints import Home

@@ -9,12 +9,12 @@ import click
 
 from hekla.api.job import Job, TaskSpec
 from hekla.cli import kinds, options
-from hekla.cli.ages import age
 from hekla.cli.table import plain, table
 from hekla.cli.wait import pods_of, why_pending
 from hekla.client import Client, JobEvent
 from hekla.client.waiting import phase
 from hekla.domain import timestamps
+from hekla.domain.ages import age
 from hekla.domain.errors import NotServedError
 
 MOST_EVENTS = 20

@@ -6,6 +6,7 @@ the storage keeps anyway. Watches and logs stream.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -14,6 +15,7 @@ from typing import Any, Final, Protocol, TypeVar
 import orjson
 
 from hekla.local import (
+    accepting,
     binding as bindings,
     errors,
     eviction,
@@ -26,7 +28,7 @@ from hekla.local import (
 from hekla.local.accesses import Accesses
 from hekla.local.discovery import Discovery
 from hekla.local.faults import Faults
-from hekla.local.forms import Plain
+from hekla.local.forms import Form, Plain
 from hekla.local.journal import JournalError
 from hekla.local.objects import Deletion, Objects
 from hekla.local.openapi import OpenApi
@@ -164,15 +166,22 @@ class App:
             raise errors.method_not_allowed(f"{kind.plural}/{subresource}")
         elif name is not None:
             entry = self._objects.get(kind, namespace or "", name)
-            form = Plain(kind)
+            form = self._form(kind, request)
             await sent.whole(200, form.one(entry), form.content_type)
         elif request.flag("watch"):
-            chosen, form = _selected(target, request), Plain(kind)
+            chosen, form = _selected(target, request), self._form(kind, request)
             await streams.watch(self._storage, self._watches, chosen, request, sent, form=form)
         else:
-            form = Plain(kind)
+            form = self._form(kind, request)
             page = self._list(_selected(target, request), request)
-            await sent.whole(200, form.many(page), form.content_type)
+            parts = []
+            for part in form.many(page):
+                parts.append(part)
+                await asyncio.sleep(0)  # others get their turn in between
+            await sent.whole(200, b"".join(parts), form.content_type)
+
+    def _form(self, kind: Kind, request: Request) -> Form:
+        return accepting.form_of(kind, request, self._objects.now)
 
     def _list(self, chosen: selection.Selection, request: Request) -> Page:
         version = self._storage.version
@@ -215,7 +224,7 @@ class App:
                     if error.code != 404:  # else somebody was faster
                         raise
             await self._storage.settled()
-        return Plain(target.kind).many(Page(deleted, self._storage.version))
+        return b"".join(Plain(target.kind).many(Page(deleted, self._storage.version)))
 
     async def _written(self, target: Target, request: Request) -> tuple[int, bytes]:
         kind, name, subresource = target.kind, target.name, target.subresource

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from hekla.domain import syntax
 from hekla.domain.errors import Violation
-from hekla.local import structural
+from hekla.local import jsonpath, structural
 from hekla.local.checks import shown
 from hekla.local.registry import BUILT_IN, Column, Field, Kind, Object
 from hekla.local.structural import PRESERVE, Structural
@@ -274,6 +274,13 @@ def _version_errors(version: Object, path: str) -> list[Violation]:
     if "scale" in version.get("subresources", {}):
         why = "Forbidden: this cluster serves no scale subresource"
         found.append(Violation(f"{path}.subresources.scale", why))
+    for index, column in enumerate(version.get("additionalPrinterColumns", [])):
+        try:
+            jsonpath.compiled(column["jsonPath"])
+        except ValueError as error:
+            why = f"Invalid value: {shown(column['jsonPath'])}: {error}"
+            at = f"{path}.additionalPrinterColumns[{index}].jsonPath"
+            found.append(Violation(at, why))
     at = f"{path}.schema.openAPIV3Schema"
     schema = version.get("schema", {}).get("openAPIV3Schema")
     if schema is None:

@@ -70,6 +70,12 @@ def no_such_path() -> ApiError:
     return ApiError(404, "NotFound", "the server could not find the requested resource")
 
 
+def not_acceptable(form: str) -> ApiError:
+    """The caller takes no answer in a form that is served."""
+    message = f"only the following media types are accepted: {form}"
+    return ApiError(406, "NotAcceptable", message)
+
+
 def method_not_allowed(what: str) -> ApiError:
     """The path exists, but not with this method."""
     return ApiError(405, "MethodNotAllowed", f"the server does not allow this method on {what}")

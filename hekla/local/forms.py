@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, Protocol
 
 import orjson
@@ -11,6 +12,8 @@ from hekla.local.registry import Kind
 from hekla.local.storage import Entry
 
 JSON: Final = "application/json"
+GROUP: Final = "meta.k8s.io"
+"""The group of the forms that are none of the kind's own."""
 
 
 class Form(Protocol):
@@ -27,8 +30,8 @@ class Form(Protocol):
     def one(self, entry: Entry) -> bytes:
         """One object, also that of an event."""
 
-    def many(self, page: Page) -> bytes:
-        """A list."""
+    def many(self, page: Page) -> Iterator[bytes]:
+        """A list, in parts none of which takes long to make."""
 
     def mark(self, metadata: dict[str, object]) -> bytes:
         """An object that only says how far a watch is."""
@@ -51,7 +54,7 @@ class Plain:
         value["apiVersion"] = self._kind.api_version
         return orjson.dumps(value)
 
-    def many(self, page: Page) -> bytes:
+    def many(self, page: Page) -> Iterator[bytes]:
         """See ``Form``."""
         kind = self._kind
         head = {
@@ -60,13 +63,48 @@ class Plain:
             "metadata": list_metadata(page),
         }
         items = b",".join([self.one(entry) for entry in page.entries])
-        return b'%b,"items":[%b]}' % (orjson.dumps(head)[:-1], items)
+        yield b'%b,"items":[%b]}' % (orjson.dumps(head)[:-1], items)
 
     def mark(self, metadata: dict[str, object]) -> bytes:
         """See ``Form``."""
         kind = self._kind
         return orjson.dumps(
             {"kind": kind.name, "apiVersion": kind.api_version, "metadata": metadata}
+        )
+
+
+class Partial:
+    """Only the metadata of objects."""
+
+    def __init__(self, version: str) -> None:
+        self._version = f"{GROUP}/{version}"
+        self.key = f"metadata as {version}"
+        self.content_type = f"{JSON};as=PartialObjectMetadata;g={GROUP};v={version}"
+
+    def one(self, entry: Entry) -> bytes:
+        """See ``Form``."""
+        return self.mark(entry.object()["metadata"])
+
+    def many(self, page: Page) -> Iterator[bytes]:
+        """See ``Form``."""
+        head = {
+            "kind": "PartialObjectMetadataList",
+            "apiVersion": self._version,
+            "metadata": list_metadata(page),
+        }
+        yield b'%b,"items":[' % orjson.dumps(head)[:-1]
+        for number, entry in enumerate(page.entries):
+            yield b"," * bool(number) + self.one(entry)
+        yield b"]}"
+
+    def mark(self, metadata: dict[str, object]) -> bytes:
+        """See ``Form``."""
+        return orjson.dumps(
+            {
+                "kind": "PartialObjectMetadata",
+                "apiVersion": self._version,
+                "metadata": metadata,
+            }
         )
 
 

@@ -10,9 +10,10 @@ from hypothesis import given, strategies as st
 
 from hekla.api import document
 from hekla.api.job import Job, JobCondition, JobState, JobStatus
-from hekla.cli import ages, kinds, logs, output, table
+from hekla.cli import kinds, logs, output, table
 from hekla.client import Attempt, PodView
 from hekla.client.waiting import DELETED, FINISHED_SOMEHOW, Verdict, verdict
+from hekla.domain import ages
 from hekla.domain.phases import JobPhase
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

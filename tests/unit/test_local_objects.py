@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from hypothesis import given, settings, strategies as st
 
-from hekla.local import registry
+from hekla.local import columns, registry
 from hekla.local.binding import binding
 from hekla.local.errors import ApiError
 from hekla.local.journal import Journal
@@ -128,3 +128,5 @@ def assert_readable(kind: Kind, raw: bytes) -> None:
     value: Object = orjson.loads(raw)
     assert entry_of(kind, value, raw).uid
     assert value["kind"] == kind.name
+    shown = columns.of(kind)
+    assert len(shown.cells(value, NOW)) == len(shown.heads)
