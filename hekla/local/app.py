@@ -142,7 +142,7 @@ class App:
     async def _answer_about(self, request: Request, sent: streams.Body) -> None:
         """Answer with what the API says of itself."""
         path, found = request.path.strip("/"), None
-        if request.method == "GET" and path.startswith(openapi.ROOT):
+        if request.method == "GET" and path.startswith(openapi.ALL):
             found = self._openapi.page(
                 path,
                 wanted_hash=request.query.get("hash", ""),

@@ -2,7 +2,7 @@
 
 kubectl looks here whether the server checks fields itself, and ``kubectl explain`` reads the
 schemas. Those of defined kinds are told whole; those of built-in ones only say where they are
-described. There is no v2: clients fall back on what they know of the built-in kinds.
+described. v2 is empty: kubectl looks there for what v3 lacks, and learns that there is none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from hekla.local.discovery import Document
 from hekla.local.forms import JSON
 from hekla.local.registry import Kind, Registry
 
+ALL: Final = "openapi/"
 ROOT: Final = "openapi/v3"
+_V2: Final = "openapi/v2"
+_V2_FORM: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_V2_EMPTY: Final = b"\x0a\x032.0"
+"""``swagger: 2.0`` and no more."""
 _METADATA: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SMALL: Final = 2_000
 _TEXT: Final = {"type": "string"}
@@ -103,6 +108,8 @@ class OpenApi:
         """
         if self._revision != self._registry.revision:
             self._read()
+        if path == _V2:
+            return Document(_V2_EMPTY, _V2_FORM)
         if path == ROOT:
             return Document(self._index)
         found = self._documents.get(path.removeprefix(f"{ROOT}/"))

@@ -102,6 +102,15 @@ def test_every_document_of_the_openapi_can_be_read(cluster: LocalCluster) -> Non
         assert cluster.get(found["serverRelativeURL"])["openapi"].startswith("3.")
 
 
+def test_a_kind_that_nobody_has_is_said_to_be_none(core: Kubectl) -> None:
+    """kubectl looks for it in OpenAPI v2 too, as protobuf: an empty document ends that."""
+    manifest = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Jobb\nmetadata: {name: a}\n"
+
+    said = core.fails("create", "-f", "-", stdin=manifest)
+
+    assert 'no matches for kind "Jobb" in version "batch.volcano.sh/v1alpha1"' in said
+
+
 def test_definitions_are_applied_and_known_at_once_and_gone_when_deleted(core: Kubectl) -> None:
     """Traps 5 and 12: a property named ``$ref``; a kubectl that had learnt all kinds before."""
     assert "the server doesn't have a resource type" in core.fails("get", "vcjob")
@@ -178,6 +187,6 @@ def test_a_pod_is_made_watched_read_described_and_deleted(core: Kubectl) -> None
         strategic = '{"metadata":{"labels":{"a":"b"}}}'
         assert core.ok("patch", "pod", "lives", "-p", strategic) == "pod/lives patched\n"
         assert core.ok("apply", "-f", "-", stdin=text) == "pod/lives unchanged\n"
-        watch.wait_for("lives")
+        watch.wait_for("Running")
         core.ok("delete", "pod", "lives", "--timeout=20s")
     assert core.names("pods", "-l", "a=b") == []
