@@ -8,17 +8,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Protocol
 from uuid import UUID
 
 from hekla.domain.errors import DomainError
 from hekla.kube.client import KubeClient
 from hekla.kube.mirror import bodies
 from hekla.kube.mirror.custom import read
-from hekla.kube.mirror.standing import Installed, Mirror
+from hekla.kube.mirror.standing import Installed
 from hekla.kube.requests import Reply
 from hekla.kube.resources import JOBS
 from hekla.store.jobs import StoredJob
 from services.controller.mirror.reading import stored_to_row
+
+
+class Standing(Protocol):
+    """Whether custom resources are to be reckoned with; a ``Mirror`` knows."""
+
+    @property
+    def installed(self) -> Installed:
+        """Whether there are any."""
+
+    def problem(self) -> str | None:
+        """Why none must be written, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +51,7 @@ NOBODY = Owned()
 class Owning:
     """Where custom resources are installed, a job has one while its pods are made."""
 
-    def __init__(self, kube: KubeClient, mirror: Mirror) -> None:
+    def __init__(self, kube: KubeClient, mirror: Standing) -> None:
         self._kube = kube
         self._mirror = mirror
 

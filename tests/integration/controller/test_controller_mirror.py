@@ -1,0 +1,341 @@
+"""Jobs and pod groups in Kubernetes and in Postgres: both sides agree, whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hekla.api.decode import encode
+from hekla.domain import names
+from hekla.domain.names import Key
+from hekla.domain.phases import PodGroupPhase
+from hekla.kube.mirror.custom import ROW_UID
+from hekla.kube.requests import Deletion, Patch
+from hekla.kube.resources import EVENTS, JOBS, NAMESPACES, PODGROUPS
+from hekla.store import history, jobs, mirrored, pod_groups
+from hekla.store.database import Database
+from tests.support.mirror_scene import MirrorScene, lasting, mirror_scene
+from tests.support.postgres import Server
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def scene(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MirrorScene]:
+    database = Database(postgres.make_database("mirror_tests", template="template"))
+    with mirror_scene(database, tmp_path_factory.mktemp("mirror")) as found:
+        yield found
+    database.close()
+
+
+@pytest.fixture
+def mirrored_scene(scene: MirrorScene) -> Iterator[MirrorScene]:
+    scene.start()
+    yield scene
+    scene.stop()
+
+
+def group_name(job: Any) -> str:
+    return names.pod_group_name(job["metadata"]["name"], job["metadata"]["uid"])
+
+
+def test_a_job_of_kubectl_runs_and_shows_it_and_is_remembered(
+    mirrored_scene: MirrorScene,
+) -> None:
+    scene, name = mirrored_scene, mirrored_scene.name()
+    made = scene.submit(lasting(name), labels={"team": "x"})
+    uid = made["metadata"]["uid"]
+
+    row = scene.wait_for_row(name)
+    assert (str(row.uid), row.origin, str(row.custom_uid)) == (uid, "kube", uid)
+    assert row.job.metadata.labels == {"team": "x"}
+    scene.wait_for_phase(name, "Pending")
+    group = scene.wait_for_custom(group_name(made), PODGROUPS)
+    [owner] = group["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["uid"]) == ("Job", name, uid)
+    assert group["status"]["phase"] == "Pending"
+
+    scene.run(name, uid)
+    shown = scene.wait_for_phase(name, "Running")["status"]
+    assert (shown["minAvailable"], shown["running"]) == (1, 1)
+    [pod] = scene.pods(name)
+    [owner] = pod["metadata"]["ownerReferences"]
+    assert (owner["uid"], owner["controller"]) == (uid, True)
+    wait_until(
+        lambda: (
+            (scene.custom(group_name(made), PODGROUPS) or {})["status"]["phase"] == "Running"
+        ),
+        what="the group shown Running",
+    )
+
+    scene.delete(name)
+    scene.wait_until_nothing_is_left(name)
+    wait_until(lambda: scene.stored(name) is None, what="the job retired")
+    with scene.database.transaction() as session:
+        assert str(history.job(session, key=Key("default", name)).metadata.uid) == uid
+        assert len(history.attempts(session, row.uid, limit=10)) == 1
+
+
+@pytest.mark.parametrize("propagation", ["Foreground", "Orphan"])
+def test_other_ways_of_deleting_end_well(mirrored_scene: MirrorScene, propagation: str) -> None:
+    scene, name = mirrored_scene, mirrored_scene.name()
+    made = scene.submit(lasting(name))
+    scene.wait_for_row(name)
+    scene.run(name, made["metadata"]["uid"])
+    scene.wait_for_phase(name, "Running")
+
+    scene.delete(name, propagation)
+
+    wait_until(lambda: scene.stored(name) is None, what="the job retired")
+    wait_until(lambda: scene.custom(name) is None, what="the custom resource gone")
+    if propagation == "Foreground":
+        scene.wait_until_nothing_is_left(name)
+
+
+def test_a_job_of_grpc_gets_a_custom_resource_when_it_starts(
+    mirrored_scene: MirrorScene,
+) -> None:
+    scene, name = mirrored_scene, mirrored_scene.name()
+    uid = scene.insert(lasting(name))
+    scene.admit(uid, PodGroupPhase.PENDING)
+    assert scene.custom(name) is None
+
+    scene.run(name, uid)
+    shown = scene.wait_for_phase(name, "Running")
+    assert shown["metadata"]["annotations"][ROW_UID] == str(uid)
+    [pod] = scene.pods(name)
+    assert pod["metadata"]["ownerReferences"][0]["uid"] == shown["metadata"]["uid"]
+    group = scene.wait_for_custom(names.pod_group_name(name, str(uid)), PODGROUPS)
+    assert group["metadata"]["ownerReferences"][0]["uid"] == shown["metadata"]["uid"]
+
+    scene.delete(name)
+    scene.wait_until_nothing_is_left(name)
+    wait_until(lambda: scene.stored(name) is None, what="the job retired")
+
+
+def test_a_changed_custom_resource_changes_its_job(mirrored_scene: MirrorScene) -> None:
+    scene, name = mirrored_scene, mirrored_scene.name()
+    made = scene.submit(lasting(name))
+    scene.wait_for_row(name)
+
+    tasks = made["spec"]["tasks"]
+    tasks[0]["replicas"] = 2
+    [reply] = scene.kube.patch_many([Patch(JOBS, "default", name, {"spec": {"tasks": tasks}})])
+
+    generation = reply.found()["metadata"]["generation"]
+    wait_until(
+        lambda: scene.wait_for_row(name).job.metadata.generation == generation,
+        what="the row at the generation",
+    )
+    assert (scene.wait_for_row(name).job.spec.tasks or [])[0].replicas == 2
+    scene.delete(name)
+    scene.wait_until_nothing_is_left(name)
+
+
+def test_the_same_name_again_is_another_job(mirrored_scene: MirrorScene) -> None:
+    scene, name = mirrored_scene, mirrored_scene.name()
+    first = scene.submit(lasting(name))
+    scene.wait_for_row(name)
+    scene.run(name, first["metadata"]["uid"])
+    scene.wait_for_phase(name, "Running")
+
+    scene.delete(name)
+    second = scene.submit(lasting(name))
+
+    uid = second["metadata"]["uid"]
+    wait_until(lambda: str(scene.wait_for_row(name).uid) == uid, what="the new job")
+    scene.admit(uid)
+    wait_until(
+        lambda: [pod["metadata"]["labels"][names.JOB_UID] for pod in scene.pods(name)] == [uid],
+        what="a pod of the new job alone",
+    )
+    with scene.database.transaction() as session:
+        old = history.job(session, key=Key("default", name))
+        assert old.metadata.uid == first["metadata"]["uid"]
+    scene.delete(name)
+    scene.wait_until_nothing_is_left(name)
+
+
+def test_a_name_that_a_job_of_grpc_has_is_waited_for(mirrored_scene: MirrorScene) -> None:
+    scene, name = mirrored_scene, mirrored_scene.name()
+    uid = scene.insert(lasting(name))
+    scene.submit(lasting(name))
+
+    def reason() -> str:
+        found = scene.custom(name) or {}
+        return str(((found.get("status") or {}).get("state") or {}).get("reason") or "")
+
+    wait_until(lambda: reason() == "NameConflict", what="NameConflict")
+    status = (scene.custom(name) or {})["status"]
+    assert "made by gRPC" in status["state"]["message"]
+    assert [one["status"] for one in status["conditions"]] == ["NameConflict"]
+    told, _ = scene.kube.list(EVENTS, "default")
+    assert any(
+        one["reason"] == "NameConflict" and one["involvedObject"]["name"] == name
+        for one in told
+    )
+    scene.admit(uid)
+    wait_until(lambda: len(scene.pods(name)) == 1, what="a pod of the job of gRPC")
+    assert "ownerReferences" not in scene.pods(name)[0]["metadata"]
+
+    with scene.database.transaction() as session:
+        jobs.mark_deleting(session, uid)
+
+    wait_until(lambda: scene.wait_for_row(name).origin == "kube", what="the waiting one taken")
+    wait_until(lambda: reason() == "NotInqueue", what="the row's status")
+    scene.delete(name)
+    scene.wait_until_nothing_is_left(name)
+
+
+def test_what_happens_while_nobody_mirrors_is_made_up_for(scene: MirrorScene) -> None:
+    gone, changed, ended, new, projected, lost = (scene.name() for _ in range(6))
+    scene.start()
+    uids = {
+        name: scene.submit(lasting(name))["metadata"]["uid"] for name in (gone, changed, ended)
+    }
+    of_grpc = {name: scene.insert(lasting(name)) for name in (projected, lost)}
+    for name in uids:
+        scene.wait_for_row(name)
+    for name, uid in of_grpc.items():
+        scene.admit(uid)
+        scene.wait_for_phase(name, "Pending")
+        wait_until(lambda: scene.wait_for_row(name).custom_uid is not None, what="noted")  # noqa: B023
+    scene.stop()
+
+    scene.delete(gone)
+    scene.kube.patch_many(
+        [Patch(JOBS, "default", changed, {"metadata": {"labels": {"a": "b"}}})]
+    )
+    scene.delete(projected)
+    scene.submit(lasting(new))
+    scene.delete(ended)
+    scene.submit(lasting(ended))
+    with scene.database.transaction() as session:
+        stored = scene.wait_for_row(lost)
+        history.retire(session, stored)
+
+    scene.start()
+
+    wait_until(lambda: scene.stored(gone) is None, what="gone")
+    wait_until(lambda: scene.stored(projected) is None, what="projected gone")
+    wait_until(
+        lambda: scene.wait_for_row(changed).job.metadata.labels == {"a": "b"}, what="labels"
+    )
+    assert scene.wait_for_row(new).origin == "kube"
+    wait_until(lambda: str(scene.wait_for_row(ended).uid) != uids[ended], what="another")
+    wait_until(lambda: scene.custom(lost) is None, what="the leftover deleted")
+    for name in (changed, new, ended):
+        scene.delete(name)
+        scene.wait_until_nothing_is_left(name)
+    scene.stop()
+
+
+def test_an_api_server_that_was_away_is_made_up_for(mirrored_scene: MirrorScene) -> None:
+    scene, name, other = mirrored_scene, mirrored_scene.name(), mirrored_scene.name()
+    made = scene.submit(lasting(name))
+    scene.wait_for_row(name)
+    scene.wait_for_phase(name, "Pending")
+
+    scene.cluster.end()
+    uid = scene.insert(lasting(other))
+    scene.admit(made["metadata"]["uid"])
+    scene.admit(uid)
+    scene.cluster.start()
+
+    scene.run(name, made["metadata"]["uid"])
+    wait_until(lambda: scene.phase(name) == "Running", timeout=20, what="Running again")
+    wait_until(lambda: scene.custom(other) is not None, timeout=20, what="the other made")
+    for each in (name, other):
+        scene.delete(each)
+        scene.wait_until_nothing_is_left(each)
+
+
+def test_one_that_cannot_be_read_is_told_so_and_holds_up_no_other(
+    mirrored_scene: MirrorScene,
+) -> None:
+    scene, bad, good = mirrored_scene, mirrored_scene.name(), mirrored_scene.name()
+    body = encode(lasting(bad))
+    body["spec"]["tasks"][0]["template"] = {"spec": {"containers": []}}
+    body.pop("status", None)
+    scene.kube.create_many(JOBS, [body])
+    scene.submit(lasting(good))
+
+    scene.wait_for_row(good)
+
+    def state() -> Any:
+        return ((scene.custom(bad) or {}).get("status") or {}).get("state") or {}
+
+    wait_until(lambda: state().get("reason") == "Invalid", what="told")
+    assert "containers" in state()["message"]
+    assert scene.stored(bad) is None
+    scene.kube.patch_many(
+        [
+            Patch(
+                JOBS, "default", bad, {"spec": {"tasks": encode(lasting(bad))["spec"]["tasks"]}}
+            )
+        ]
+    )
+    scene.wait_for_row(bad)
+    for name in (bad, good):
+        scene.delete(name)
+        scene.wait_until_nothing_is_left(name)
+
+
+def test_groups_that_others_make_follow_them(mirrored_scene: MirrorScene) -> None:
+    scene, name = mirrored_scene, mirrored_scene.name()
+    body = {
+        "apiVersion": PODGROUPS.api_version,
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"minMember": 3},
+    }
+    [made] = scene.kube.create_many(PODGROUPS, [body])
+    key = Key("default", name)
+
+    def row() -> mirrored.Mirrored | None:
+        with scene.database.transaction() as session:
+            return mirrored.groups_named(session, [key]).get(key)
+
+    wait_until(lambda: row() is not None, what="the row")
+    found = row()
+    assert found is not None
+    assert str(found.uid) == made.found()["metadata"]["uid"]
+    with scene.database.transaction() as session:
+        status = pod_groups.get(session, key).group.status
+        pod_groups.report(
+            session, scene.epoch, {found.uid: status.model_copy(update={"phase": "Inqueue"})}
+        )
+    wait_until(
+        lambda: (
+            (scene.custom(name, PODGROUPS) or {}).get("status", {}).get("phase") == "Inqueue"
+        ),
+        what="the phase shown",
+    )
+    scene.kube.patch_many([Patch(PODGROUPS, "default", name, {"spec": {"minMember": 4}})])
+    wait_until(lambda: (row() or found).spec["minMember"] == 4, what="the new spec")
+    scene.kube.delete_many([Deletion(PODGROUPS, "default", name)])
+    wait_until(lambda: row() is None, what="the row gone")
+
+
+def test_a_group_of_a_job_that_somebody_deletes_is_made_again(
+    mirrored_scene: MirrorScene,
+) -> None:
+    scene, name = mirrored_scene, mirrored_scene.name()
+    made = scene.submit(lasting(name))
+    group = scene.wait_for_custom(group_name(made), PODGROUPS)
+
+    scene.kube.delete_many([Deletion(PODGROUPS, "default", group_name(made))])
+
+    wait_until(
+        lambda: (
+            (scene.custom(group_name(made), PODGROUPS) or group)["metadata"]["uid"]
+            != group["metadata"]["uid"]
+        ),
+        what="another one",
+    )
+    scene.delete(name)
+    scene.wait_until_nothing_is_left(name)
+    wait_until(lambda: scene.stored(name) is None, what="retired")
+    assert scene.left(name) == []
+    _ = NAMESPACES
