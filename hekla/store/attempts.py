@@ -134,7 +134,7 @@ def missing(
         if replicas > 0
     ]
     values = {"job": job, "tasks": to_text(wanted), "pause": pause, "limit": limit}
-    return [Slot(*row) for row in session.execute(_MISSING, values)]
+    return [Slot(*row) for row in batch.answer(session, batch.rows_of(_MISSING, values))]
 
 
 def retry_at(session: Session, job: UUID, *, pause: timedelta) -> datetime | None:

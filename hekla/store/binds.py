@@ -9,7 +9,7 @@ from datetime import timedelta
 import orjson
 from sqlalchemy import text
 
-from hekla.store import leases
+from hekla.store import batch, leases
 from hekla.store.database import Session
 
 
@@ -57,17 +57,17 @@ def record(session: Session, lease: str, *, epoch: int, binds: Sequence[BindReco
         }
         for bind in binds
     ]
-    session.execute(_RECORD, {"rows": orjson.dumps(rows).decode(), "epoch": epoch})
+    batch.later(session, _RECORD, {"rows": orjson.dumps(rows).decode(), "epoch": epoch})
+
+
+_SETTLE = text("update bind set state = :state where pod_uid = any(:uids)")
 
 
 def settle(session: Session, *, bound: Sequence[str], failed: Sequence[str]) -> None:
     """Note what Kubernetes answered for these pod uids. The caller holds the lease."""
     for uids, state in ((bound, "bound"), (failed, "failed")):
         if uids:
-            session.execute(
-                text("update bind set state = :state where pod_uid = any(:uids)"),
-                {"state": state, "uids": list(uids)},
-            )
+            batch.later(session, _SETTLE, {"state": state, "uids": list(uids)})
 
 
 def open_records(session: Session) -> Sequence[BindRecord]:

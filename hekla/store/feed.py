@@ -224,7 +224,7 @@ def since(session: Session, cursor: Cursor, *, most: int = MOST_CHANGES) -> Batc
             the caller lists again.
     """
     values = {"snapshot": cursor.snapshot, "limit": most + 1}
-    rows = session.execute(_SINCE, values).all()
+    rows = batch.answer(session, batch.rows_of(_SINCE, values))
     here = Cursor(rows[0].incarnation, rows[0].snapshot)
     _refuse(cursor, here, int(rows[0].horizon))
     if len(rows) > most:

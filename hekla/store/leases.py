@@ -14,6 +14,7 @@ from typing import NamedTuple
 from sqlalchemy import text
 
 from hekla.domain.errors import PreconditionError
+from hekla.store import batch
 from hekla.store.database import Session
 
 
@@ -63,7 +64,7 @@ _RENEW = text("""
 def renew(session: Session, name: str, *, epoch: int, ttl: timedelta) -> bool:
     """Keep the lease; False if it was lost."""
     values = {"name": name, "epoch": epoch, "ttl": ttl}
-    return session.execute(_RENEW, values).first() is not None
+    return bool(batch.answer(session, batch.rows_of(_RENEW, values)))
 
 
 def release(session: Session, name: str, *, epoch: int) -> None:
@@ -74,6 +75,11 @@ def release(session: Session, name: str, *, epoch: int) -> None:
     )
 
 
+_HOLD = text(
+    "select 1 from lease where name = :name and epoch = :epoch and not released for key share"
+)
+
+
 def hold(session: Session, name: str, *, epoch: int) -> None:
     """Make sure, until the transaction ends, that ``epoch`` leads.
 
@@ -81,14 +87,7 @@ def hold(session: Session, name: str, *, epoch: int) -> None:
         PreconditionError: another epoch does, or this one was given up; the caller stops
             leading.
     """
-    row = session.execute(
-        text(
-            "select 1 from lease where name = :name and epoch = :epoch and not released"
-            " for key share"
-        ),
-        {"name": name, "epoch": epoch},
-    ).first()
-    if row is None:
+    if not batch.answer(session, batch.rows_of(_HOLD, {"name": name, "epoch": epoch})):
         raise PreconditionError(f"epoch {epoch} of lease {name} is over")
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from sqlalchemy import bindparam, delete, func, select, text, tuple_, update
+from sqlalchemy import bindparam, func, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from hekla.api.pod_group import PodGroup, PodGroupSpec, PodGroupStatus
@@ -132,14 +132,15 @@ def reshape(session: Session, stored: StoredGroup, spec: PodGroupSpec) -> None:
         feed.record(session, feed.Change(KIND, str(stored.uid), version, feed.MODIFIED))
 
 
+_REMOVE = text("delete from pod_group where uid = :uid returning *")
+
+
 def remove(session: Session, uid: UUID) -> None:
     """Delete a group; watchers get its last state. Nothing happens if it is gone."""
-    row = session.scalars(
-        delete(PodGroupRow).where(PodGroupRow.uid == uid).returning(PodGroupRow)
-    ).one_or_none()
-    if row is not None:
-        version = row.version + 1
-        last = last_state(_to_group(row), version)
+    removed = batch.answer(session, batch.rows_of(_REMOVE, {"uid": uid}))
+    if removed:
+        version = removed[0].version + 1
+        last = last_state(_to_group(removed[0]), version)
         feed.record(session, feed.Change(KIND, str(uid), version, feed.DELETED, last))
 
 
@@ -236,6 +237,9 @@ _SCHEDULED = text("""
 """)
 
 
+_KNOWN = text("select uid from pod_group where uid = any(:uids)")
+
+
 def report(
     session: Session, epoch: int, statuses: Mapping[UUID, PodGroupStatus]
 ) -> Sequence[UUID]:
@@ -245,17 +249,17 @@ def report(
     something else is said of it, which a job that waits repeats.
     """
     rows = [{"uid": str(uid), "status": to_json(status)} for uid, status in statuses.items()]
-    changed = session.execute(_SCHEDULED, {"rows": to_text(rows), "epoch": epoch}).all()
+    storing = batch.rows_of(_SCHEDULED, {"rows": to_text(rows), "epoch": epoch})
+    looking = batch.rows_of(_KNOWN, {"uids": list(statuses)})
+    batch.ask(session, storing, looking)
+    changed = storing.answer
     feed.record(
         session,
         *[feed.Change(KIND, str(row.uid), row.version, feed.MODIFIED) for row in changed],
     )
     moved = [str(row.job_uid) for row in changed if row.moved and row.job_uid is not None]
     work.wake(session, jobs.KIND, *sorted(moved))
-    known = session.scalars(
-        select(PodGroupRow.uid).where(PodGroupRow.uid.in_(list(statuses)))
-    ).all()
-    return sorted(set(statuses) - set(known))
+    return sorted(set(statuses) - {row.uid for row in looking.answer})
 
 
 def counts_by_queue(session: Session) -> Mapping[str, Mapping[str, int]]:

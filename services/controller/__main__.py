@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -65,6 +66,9 @@ SERVICES = (
 )
 FEED_LAG_LIMIT_SECONDS = 5.0
 FEED_GAP = timedelta(milliseconds=20)
+FEED_RESTS = 5
+"""How many times as long as reading the feed took it is not read again."""
+FEED_LONGEST_REST_SECONDS = 0.08
 """Changes that come closer together are read at once."""
 
 
@@ -137,7 +141,10 @@ def main(settings: ControllerConfig) -> None:
     def read_feed() -> bool:
         nonlocal heard
         heard = nudge.wait(heard, nudge.patience)
+        began = time.monotonic()
         hub.read_once()
+        rest = FEED_RESTS * (time.monotonic() - began) - FEED_GAP.total_seconds()
+        termination.wait(min(max(rest, 0.0), FEED_LONGEST_REST_SECONDS))
         return False
 
     def schema() -> str | None:

@@ -41,6 +41,8 @@ from services.scheduler.telling import Conditions, Reports
 
 IDLE: Final = 0.5
 """Seconds between signs of life when nothing happens."""
+WINDOWS: Final = 3
+"""How many times as long as a session took news gathers before the next."""
 POLL: Final = 0.05
 """Seconds between looks at what holds a leader back from deciding."""
 FIRST_BACKOFF: Final = timedelta(milliseconds=200)
@@ -302,7 +304,7 @@ class Scheduler:
         self._hand_on(decisions)
         seconds = time.perf_counter() - began
         self._window = min(
-            max(seconds, self._settings.coalesce_least.total_seconds()),
+            max(WINDOWS * seconds, self._settings.coalesce_least.total_seconds()),
             self._settings.coalesce_most.total_seconds(),
         )
         period = self._settings.schedule_period
