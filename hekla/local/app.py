@@ -17,6 +17,7 @@ import orjson
 from hekla.local import (
     accepting,
     binding as bindings,
+    drafts,
     errors,
     eviction,
     metadata,
@@ -37,6 +38,7 @@ from hekla.local.registry import NAMESPACES, PODS, Kind, Object, Registry
 from hekla.local.routing import Request, Target
 from hekla.local.steps import Writing, at_once, carry_out
 from hekla.local.storage import Entry, Storage
+from hekla.local.strictness import Strictness
 from hekla.local.watches import Watches
 from hekla.local.webhooks.dispatch import Reviews, Webhooks
 
@@ -231,10 +233,11 @@ class App:
         namespace = target.namespace or ""
         objects, dry_run = self._objects, request.dry_run
         code, answer, form = 200, b"", Plain(kind)
+        told = Strictness(kind, request).told
         match request.method, subresource:
             case "POST", "" if name is None and (namespace or not kind.namespaced):
-                body = request.json()
-                making = objects.creating(kind, namespace, body, dry_run=dry_run)
+                body = request.json(nulls=drafts.keeps_nulls(kind))
+                making = objects.creating(kind, namespace, body, dry_run=dry_run, told=told)
                 code, answer = 201, form.one(await self._carried_out(making, request))
             case "POST", "binding" if name is not None:
                 body, address = request.json(), (namespace, name)
@@ -253,9 +256,10 @@ class App:
                     kind,
                     namespace,
                     name,
-                    request.json(),
+                    request.json(nulls=drafts.keeps_nulls(kind)),
                     status=subresource == "status",
                     dry_run=dry_run,
+                    told=told,
                 )
                 answer = form.one(await self._carried_out(changing, request))
             case "PATCH", "" | "status" if name is not None:
@@ -266,6 +270,7 @@ class App:
                     request.patch(kind),
                     status=subresource == "status",
                     dry_run=dry_run,
+                    told=told,
                 )
                 answer = form.one(await self._carried_out(changing, request))
             case "DELETE", "" if name is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from hekla.domain.errors import Violation
 from hekla.local import errors, metadata
+from hekla.local.patch import without_nulls
 from hekla.local.registry import Kind, Object
 from hekla.local.rules import rules_of
 from hekla.local.storage import Entry
@@ -24,6 +25,11 @@ def read(entry: Entry, kind: Kind) -> Object:
     if kind is not entry.kind:
         value["apiVersion"] = kind.api_version
     return value
+
+
+def keeps_nulls(kind: Kind) -> bool:
+    """Whether a null says something in objects of a kind; else it is as good as absent."""
+    return kind.schema is not None and kind.schema.nullable
 
 
 def complete(kind: Kind, value: Object) -> Sequence[str]:
@@ -136,6 +142,8 @@ def shaped(kind: Kind, body: object, *, kind_name: str = "") -> Object:
                 f"does not match the expected {what} ({expected})"
             )
     given_metadata = body.get("metadata") or {}
+    if keeps_nulls(kind):
+        given_metadata = without_nulls(given_metadata)
     wrong = metadata.shape_error(given_metadata)
     if wrong:
         raise errors.bad_request(f"{wanted['kind']} cannot be read: {wrong}")

@@ -87,8 +87,8 @@ class Request:
             "apiVersion": "meta.k8s.io/v1",
         }
 
-    def json(self) -> object:
-        """The body of a create or replace.
+    def json(self, *, nulls: bool = False) -> object:
+        """The body of a create or replace; without what is null, unless ``nulls`` stay.
 
         Raises:
             ApiError: it is not JSON, or is said to be something else.
@@ -100,7 +100,7 @@ class Request:
             )
         # For Kubernetes a null is nothing, but looking for them costs; most bodies have none.
         value = bodies.parse(self.body)
-        return without_nulls(value) if b"null" in self.body else value
+        return without_nulls(value) if b"null" in self.body and not nulls else value
 
     def patch(self, kind: Kind) -> Patch:
         """The body of a patch for an object of ``kind``.

@@ -13,13 +13,16 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
+from hekla.local import errors
 from hekla.local.journal import Journal, JournalError, Row
 from hekla.local.registry import Kind, Object, Registry
 
+LARGEST: Final = 3 * 2**19
+"""Bytes of one object, as in etcd: 1.5 MiB."""
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
 log = logging.getLogger(__name__)
@@ -184,7 +187,10 @@ class Storage:
         kind = self._kept(kind, value)
         self._last += 1
         value["metadata"]["resourceVersion"] = str(self._last)
-        return entry_of(kind, value, orjson.dumps(value))
+        raw = orjson.dumps(value)
+        if len(raw) > LARGEST:
+            raise errors.too_large(LARGEST)
+        return entry_of(kind, value, raw)
 
     def _record(self, change: Change) -> Entry:
         entry = change.entry

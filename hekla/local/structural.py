@@ -194,6 +194,8 @@ class Structural:
         for key in ("apiVersion", "kind"):
             root.properties.setdefault(key, Node())
         root.properties.setdefault("metadata", Node()).preserve = True
+        self.nullable = _any_nullable(root)
+        """Whether a null says something anywhere; else it is as good as absent."""
 
     def settle(self, value: dict[str, Any]) -> list[str]:
         """Bring an object into shape, in place; the paths of what was not known."""
@@ -255,6 +257,11 @@ def _compile(schema: Mapping[str, Any]) -> Node:
     )
     node.defaults = tuple(_defaults(schema, node))
     return node
+
+
+def _any_nullable(node: Node) -> bool:
+    below = [*node.properties.values(), node.additional, node.items]
+    return node.nullable or any(_any_nullable(each) for each in below if each is not None)
 
 
 def _defaults(schema: Mapping[str, Any], node: Node) -> Iterable[tuple[str, bytes]]:

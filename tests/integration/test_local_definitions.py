@@ -314,3 +314,35 @@ def test_defined_kinds_and_their_objects_survive_a_restart(cluster: LocalCluster
     assert cluster.get(f"{QUEUES}/lasting") == before
     assert cluster.call("POST", QUEUES, named("x", spec={"weight": 0})).code == 422
     assert conditions(cluster, "queues.scheduling.volcano.sh")["Established"] == "True"
+
+
+def test_fields_that_nobody_knows_are_told_or_refused_as_asked(cluster: LocalCluster) -> None:
+    body = named("strict", spec={"tasks": [task(bogus=1)]})
+
+    refused = cluster.call("POST", f"{JOBS}?fieldValidation=Strict", body)
+    assert (refused.code, refused.body["message"]) == (
+        400,
+        'Job in version "v1alpha1" cannot be handled as a Job: strict decoding error: '
+        'unknown field "spec.tasks[0].bogus"',
+    )
+    told = cluster.call("POST", f"{JOBS}?fieldValidation=Warn", body)
+    assert told.code == 201
+    assert told.warnings == ['299 - "unknown field \\"spec.tasks[0].bogus\\""']
+    patched = cluster.call(
+        "PATCH",
+        f"{JOBS}/strict?fieldValidation=Strict",
+        {"spec": {"other": 1}},
+        content_type="application/merge-patch+json",
+    )
+    assert (patched.code, "spec.other" in patched.body["message"]) == (400, True)
+    silent = cluster.call("PUT", f"{JOBS}/strict?fieldValidation=Ignore", body)
+    assert (silent.code, silent.warnings) == (200, [])
+
+
+def test_an_object_that_is_too_large_is_refused(cluster: LocalCluster) -> None:
+    template = {"metadata": {"annotations": {"long": "x" * 1_600_000}}}
+
+    made = cluster.call("POST", JOBS, named("large", spec={"tasks": [task(template=template)]}))
+
+    assert (made.code, made.body["reason"]) == (413, "RequestEntityTooLarge")
+    assert cluster.call("GET", f"{JOBS}/large").code == 404
