@@ -32,6 +32,7 @@ POD: Final = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spe
 JOB: Final = encode(make_job("j", make_task("t", 2)))
 OTHER: Final = encode(make_job("j", make_task("other", 2)))
 QUEUE: Final = encode(make_queue("used"))
+ASKED: Final = envelope.read(json.dumps(review("/jobs/validate", "CREATE", JOB)).encode())
 
 
 def answered(path: str, body: Object | bytes) -> Object:
@@ -39,7 +40,7 @@ def answered(path: str, body: Object | bytes) -> Object:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     found = envelope.read(data)
     verdict = judge(ENDPOINTS[path], found, WORLD, Limits())
-    return response(envelope.answer(found.uid, verdict), found.uid)
+    return response(envelope.answer(found, verdict), found.uid)
 
 
 def with_(value: Any, *keys: str, **fields: Any) -> Any:
@@ -228,10 +229,12 @@ def test_an_object_without_a_namespace_is_in_the_requests() -> None:
 
 def test_long_answers_are_cut_to_what_api_servers_take() -> None:
     many = [Violation(f"spec.a[{index}]", "is wrong") for index in range(150)]
-    told = response(envelope.answer("u-1", Verdict(many, ["w\n" * 300, *["x" * 200] * 40])))
+    told = response(envelope.answer(ASKED, Verdict(many, ["w\n" * 300, *["x" * 200] * 40])))
 
     assert told["status"]["message"].endswith("and 50 more")
     assert len(told["status"]["details"]["causes"]) == 100
+    named = {"name": "j", "group": "batch.volcano.sh", "kind": "Job"}
+    assert named.items() <= told["status"]["details"].items(), "kubectl shows it so"
     assert sum(map(len, told["warnings"])) <= 4096
     assert told["warnings"][-1].endswith("more warnings")
     assert all(warning.isprintable() for warning in told["warnings"])
@@ -319,6 +322,6 @@ def test_changes_lead_from_one_object_to_another_and_touch_nothing_else(
 ) -> None:
     raw = {**before, "more": {"kept": True}}
 
-    told = response(envelope.answer("u-1", Verdict(patch=list(changes(before, after, raw)))))
+    told = response(envelope.answer(ASKED, Verdict(patch=list(changes(before, after, raw)))))
 
     assert patched(told, raw) == {**after, "more": {"kept": True}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
@@ -217,5 +218,6 @@ def _reason(error: BaseException) -> str:
         return error.verify_message
     if isinstance(error, ssl.SSLError):
         return error.reason or str(error)
-    text = getattr(error, "strerror", None) or str(error)
-    return str(text).lower() if isinstance(error, OSError) else str(text)
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return getattr(error, "strerror", None) or str(error)

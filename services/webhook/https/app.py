@@ -114,7 +114,7 @@ class App:
     def _judged(self, endpoint: Endpoint, body: bytes) -> tuple[Verdict, bytes]:
         review = envelope.read(body)
         verdict = self._judge(endpoint, review)
-        return verdict, envelope.answer(review.uid, verdict)
+        return verdict, envelope.answer(review, verdict)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         """The body, counted among what is held."""

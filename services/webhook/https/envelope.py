@@ -40,6 +40,13 @@ class Review:
     name: str
     object: Any = None
     old: Any = None
+    kind: str = ""
+
+    @property
+    def subject(self) -> Mapping[str, str]:
+        """What the review is about, as errors of API servers name it."""
+        told = {"name": self.name or _given_name(self.object), "group": self.group}
+        return {key: text for key, text in {**told, "kind": self.kind}.items() if text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,41 +98,49 @@ def read(body: bytes) -> Review:
         name=_text(request, "name"),
         object=request.get("object"),
         old=request.get("oldObject"),
+        kind=_text(_object(request.get("kind") or {}, "request.kind"), "kind"),
     )
 
 
-def answer(uid: str, verdict: Verdict) -> bytes:
+def _given_name(value: Any) -> str:
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    name = metadata.get("generateName") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def answer(review: Review, verdict: Verdict) -> bytes:
     """The body that answers a review."""
-    response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
+    response: dict[str, Any] = {"uid": review.uid, "allowed": verdict.allowed}
     if not verdict.allowed:
-        response["status"] = _status(verdict)
+        response["status"] = _status(verdict, review.subject)
     elif verdict.patch:
         patch = json.dumps(verdict.patch, separators=(",", ":")).encode()
         response |= {"patchType": "JSONPatch", "patch": base64.b64encode(patch).decode()}
     if verdict.warnings:
         response["warnings"] = list(_warnings(verdict.warnings))
     # As ASCII, which holds whatever characters the request had in it.
-    review = {"apiVersion": API_VERSION, "kind": KIND, "response": response}
-    return json.dumps(review, separators=(",", ":")).encode()
+    body = {"apiVersion": API_VERSION, "kind": KIND, "response": response}
+    return json.dumps(body, separators=(",", ":")).encode()
 
 
 _REASONS: Final = {400: "BadRequest", 403: "Forbidden", 422: "Invalid"}
 
 
-def _status(verdict: Verdict) -> dict[str, Any]:
+def _status(verdict: Verdict, subject: Mapping[str, str]) -> dict[str, Any]:
     told = verdict.violations[:MOST_CAUSES]
     more = len(verdict.violations) - len(told)
+    # kubectl shows the causes if there are any, and the message only if there are none.
     causes = [
         {"reason": "FieldValueInvalid", "field": one.path, "message": one.message}
         for one in told
-        if one.path
+        if any(each.path for each in told)
     ]
     return {
         "status": "Failure",
         "code": verdict.code,
         "reason": _REASONS[verdict.code],
         "message": "; ".join([*map(str, told), *([f"and {more} more"] if more else [])]),
-        **({"details": {"causes": causes}} if causes else {}),
+        **({"details": {**subject, "causes": causes}} if causes else {}),
     }
 
 
