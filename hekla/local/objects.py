@@ -283,8 +283,10 @@ class Objects:
             value["status"] = {**value.get("status", {}), "phase": "Terminating"}
         held = kind is NAMESPACES and value["spec"].get("finalizers")
         gone = not held and metadata.may_go(marked)
-        if how.dry_run or (marked == value["metadata"] and not gone):
+        if marked == value["metadata"] and not gone:
             return Deleted(old, gone)
+        if how.dry_run:
+            return Deleted(self._storage.imagine(kind, {**value, "metadata": marked}), gone)
         if gone:
             return Deleted(self._storage.remove(kind, value), gone=True)
         value["metadata"] = marked

@@ -182,6 +182,9 @@ def deletion(request: Request, body: object = None) -> Deletion:
     grace = body.get("gracePeriodSeconds", request.number("gracePeriodSeconds"))
     if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
         raise errors.bad_request(f"invalid value for gracePeriodSeconds: {grace!r}")
+    dry_run = body.get("dryRun") or []
+    if dry_run not in ([], ["All"]):
+        raise errors.bad_request(f"invalid value for dryRun: {dry_run!r}: must be All")
     preconditions = body.get("preconditions", {})
     if not isinstance(preconditions, dict):
         raise errors.bad_request("preconditions must be an object")
@@ -189,7 +192,7 @@ def deletion(request: Request, body: object = None) -> Deletion:
         grace,
         preconditions.get("uid"),
         preconditions.get("resourceVersion"),
-        request.dry_run or body.get("dryRun") == ["All"],
+        request.dry_run or bool(dry_run),
         _propagation(request, body),
     )
 
