@@ -209,10 +209,10 @@ def follow(session: Session, template: JobTemplate, *, cr_uid: UUID) -> None:
     _news(session, row)
 
 
-def drop(session: Session, key: Key) -> None:
-    """Delete a template, if there is one of that name."""
+def drop(session: Session, key: Key, *, uid: UUID) -> None:
+    """Delete a template, if the one of that name is still this one."""
     row = _find(session, key, to_change=True)
-    if row is not None:
+    if row is not None and row.uid == uid:
         _delete(session, row)
 
 

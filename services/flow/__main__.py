@@ -33,6 +33,7 @@ from services.flow.acting import Actor
 from services.flow.clients import Controller
 from services.flow.config import FlowConfig
 from services.flow.flow_calls import FlowCalls
+from services.flow.mirror.running import Mirroring
 from services.flow.observer import Observer
 from services.flow.passes import KINDS, Passes, tell_owner
 from services.flow.servicers.cron_jobs import CronJobServicer
@@ -108,6 +109,13 @@ def main(settings: FlowConfig) -> None:
         admission = Admission(settings.webhook, service="flow")
         running.callback(admission.close)
         controller = Controller(settings.controller)
+        mirroring = Mirroring.start(
+            running,
+            settings.kubeconfig,
+            database=database,
+            admission=admission,
+            hub=hub,
+        )
         running.enter_context(nudge.running())
         observer = Observer(database, controller)
         lease = settings.claim_lease
@@ -116,6 +124,7 @@ def main(settings: FlowConfig) -> None:
             Actor(controller, lease=lease),
             replica=f"{socket.gethostname()}:{os.getpid()}",
             lease=lease,
+            mirrored=mirroring.mirrored,
         )
         dispatcher = Dispatcher(
             database,
@@ -137,9 +146,9 @@ def main(settings: FlowConfig) -> None:
         running.enter_context(repeating("figures", measure, idle=timedelta(seconds=5)))
         register = registering(
             JobFlowServicer(  # type: ignore[abstract] # CommandJobFlow is not served yet
-                FlowCalls(database, admission), hub
+                FlowCalls(database, admission, mirroring.flows), hub
             ),
-            JobTemplateServicer(TemplateCalls(database, admission), hub),
+            JobTemplateServicer(TemplateCalls(database, admission, mirroring.templates), hub),
         )
         running.enter_context(
             service.listening(
@@ -147,7 +156,12 @@ def main(settings: FlowConfig) -> None:
                 termination,
                 register=register,
                 services=SERVICES,
-                ready={"schema": schema, "feed": feed, "jobs": observer.problem},
+                ready={
+                    "schema": schema,
+                    "feed": feed,
+                    "jobs": observer.problem,
+                    "mirror": mirroring.problem,
+                },
             )
         )
         running.callback(hub.stop)

@@ -25,6 +25,10 @@ class FlowConfig(ServiceConfig):
     database_direct_url: str = setting(env="HEKLA_DATABASE_DIRECT_URL", default="", secret=True)
     """Postgres past any pooling proxy, for LISTEN; empty if HEKLA_DATABASE_URL is direct."""
 
+    kubeconfig: str = setting(env="KUBECONFIG", default="")
+    """The kubeconfig file; empty takes the pod's own account, or ~/.kube/config; where there
+    is none of them there are no custom resources either."""
+
     workers: int = setting(default=2, minimum=1)
     """Flows looked at at once."""
 

@@ -18,6 +18,8 @@ from hekla.domain.errors import (
 )
 from hekla.domain.names import Key
 from hekla.domain.phases import FlowPhase
+from hekla.kube.mirror.deciding import Row
+from hekla.kube.mirror.door import Door
 from hekla.rpc.admission import CREATE, UPDATE, Admission
 from hekla.store import feed, job_flows
 from hekla.store.database import Database, Session
@@ -27,6 +29,7 @@ from hekla.store.objects import Place
 from hekla.store.once import Asking, once
 from hekla.store.requests import Answered
 from hekla.store.scanning import scan
+from services.flow.mirror.reading import to_call, to_content
 
 
 class MadeFlow(NamedTuple):
@@ -47,9 +50,13 @@ class FlowPage(NamedTuple):
 class FlowCalls:
     """Calls on flows."""
 
-    def __init__(self, database: Database, admission: Admission) -> None:
+    def __init__(
+        self, database: Database, admission: Admission, door: Door | None = None
+    ) -> None:
+        """See the class; by the ``door`` custom resources are written where there are any."""
         self._database = database
         self._admission = admission
+        self._door = door
 
     def create(self, flow: JobFlow, asking: Asking) -> MadeFlow:
         """Admit and store a flow."""
@@ -58,11 +65,20 @@ class FlowCalls:
     def _create(self, flow: JobFlow, asking: Asking) -> MadeFlow:
         meta = named(flow.metadata)
         admitted = self._admission.job_flow(CREATE, flow.model_copy(update={"metadata": meta}))
+        if self._door is not None and self._door.used:
+            row = self._door.post(to_content(admitted.object), to_call(asking))
+            return self._written(row, asking, admitted.warnings)
         uid = uuid4()
         with self._database.transaction() as session:
             asking.note(session, uids=[uid], warnings=admitted.warnings)
             stored = job_flows.make(session, admitted.object, uid=uid)
         return MadeFlow(stored.flow, admitted.warnings)
+
+    def _written(self, row: Row, asking: Asking, warnings: Sequence[str]) -> MadeFlow:
+        """A flow whose custom resource was written, and the note that it was."""
+        with self._database.transaction() as session:
+            asking.note(session, uids=[UUID(row.uid)], warnings=warnings)
+            return MadeFlow(_by_uid(session, UUID(row.uid)), warnings)
 
     def get(self, *, uid: UUID | None, key: Key | None) -> JobFlow:
         """A flow that exists; by uid also one that was removed."""
@@ -132,6 +148,12 @@ class FlowCalls:
         admitted = self._admission.job_flow(
             UPDATE, flow.model_copy(update={"metadata": meta}), stored.flow
         )
+        if self._door is not None and self._door.used:
+            row = self._door.tied(key)
+            if row.generation != generation:
+                raise ConflictError(f"job flow {key} changed since it was read; try again")
+            row = self._door.change(to_content(admitted.object), to_call(asking), row)
+            return self._written(row, asking, admitted.warnings)
         with self._database.transaction() as session:
             # The version moves with every status; users are held to the generation alone.
             current = job_flows.get_by_uid(session, stored.uid, to_change=True)
@@ -145,7 +167,7 @@ class FlowCalls:
         return MadeFlow(changed.flow, admitted.warnings)
 
     def delete(self, key: Key, asking: Asking, *, uid: UUID | None) -> JobFlow:
-        """Have a flow removed, and its jobs first."""
+        """Have a flow removed, and its jobs first; its custom resource goes with it."""
 
         def act() -> JobFlow:
             with self._database.transaction() as session:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
@@ -67,8 +68,16 @@ class Passes:
     """Makes passes over flows and templates, for any number of workers."""
 
     def __init__(
-        self, database: Database, actor: Actor, *, replica: str, lease: timedelta
+        self,
+        database: Database,
+        actor: Actor,
+        *,
+        replica: str,
+        lease: timedelta,
+        mirrored: Callable[[], bool] = lambda: False,
     ) -> None:
+        """See the class; ``mirrored`` tells whether flows have custom resources."""
+        self._mirrored = mirrored
         self._database = database
         self._actor = actor
         self._replica = replica
@@ -134,7 +143,7 @@ class Passes:
             at = work.hold(session, claim)
             if before is not None:
                 note(session, before)
-            reading = read(session, UUID(claim.uid))
+            reading = read(session, UUID(claim.uid), mirrored=self._mirrored())
             decided = plan(reading.observed, at)
             failed = before is not None and before.done.failed
             # What was refused is planned anew when it is tried again, of the template of then.

@@ -24,8 +24,10 @@ class Reading:
     observed: Observed
 
 
-def read(session: Session, uid: UUID) -> Reading:
+def read(session: Session, uid: UUID, *, mirrored: bool) -> Reading:
     """The flow, locked, and all that deciding about it takes.
+
+    ``mirrored`` tells whether flows have custom resources.
 
     Raises:
         NotFoundError: the flow is gone.
@@ -39,6 +41,7 @@ def read(session: Session, uid: UUID) -> Reading:
         steps=[_to_step(specs.get(step.name) or Flow(name=step.name), step) for step in steps],
         templates=job_templates.named(session, stored.key.namespace, wanted) if wanted else {},
         deleting=stored.deleting_at is not None,
+        held=mirrored and stored.cr_uid is not None,
         finished_at=stored.finished_at,
     )
     return Reading(stored, steps, observed)

@@ -11,6 +11,8 @@ from hekla.api.naming import named
 from hekla.domain import selector
 from hekla.domain.errors import ConflictError, InvalidError, NotFoundError, Violation
 from hekla.domain.names import Key
+from hekla.kube.mirror.deciding import Row
+from hekla.kube.mirror.door import Door
 from hekla.rpc.admission import CREATE, UPDATE, Admission
 from hekla.store import feed, job_templates
 from hekla.store.database import Database, Session
@@ -19,6 +21,7 @@ from hekla.store.objects import Place
 from hekla.store.once import Asking, done_before, once
 from hekla.store.requests import Answered
 from hekla.store.scanning import scan
+from services.flow.mirror.reading import to_call, to_content
 
 
 class MadeTemplate(NamedTuple):
@@ -39,9 +42,13 @@ class TemplatePage(NamedTuple):
 class TemplateCalls:
     """Calls on templates."""
 
-    def __init__(self, database: Database, admission: Admission) -> None:
+    def __init__(
+        self, database: Database, admission: Admission, door: Door | None = None
+    ) -> None:
+        """See the class; by the ``door`` custom resources are written where there are any."""
         self._database = database
         self._admission = admission
+        self._door = door
 
     def create(self, template: JobTemplate, asking: Asking) -> MadeTemplate:
         """Admit and store a template."""
@@ -51,11 +58,20 @@ class TemplateCalls:
 
     def _create(self, template: JobTemplate, asking: Asking) -> MadeTemplate:
         admitted = self._admission.job_template(CREATE, _named(template))
+        if self._door is not None and self._door.used:
+            row = self._door.post(to_content(admitted.object), to_call(asking))
+            return self._written(row, asking, admitted.warnings)
         uid = uuid4()
         with self._database.transaction() as session:
             asking.note(session, uids=[uid], warnings=admitted.warnings)
             made = job_templates.make(session, admitted.object, uid=uid)
         return MadeTemplate(made, admitted.warnings)
+
+    def _written(self, row: Row, asking: Asking, warnings: Sequence[str]) -> MadeTemplate:
+        """A template whose custom resource was written, and the note that it was."""
+        with self._database.transaction() as session:
+            asking.note(session, uids=[UUID(row.uid)], warnings=warnings)
+            return MadeTemplate(job_templates.get_by_uid(session, UUID(row.uid)), warnings)
 
     def get(self, key: Key) -> JobTemplate:
         """The template of that name."""
@@ -109,6 +125,12 @@ class TemplateCalls:
                 f"job template {key} is at generation {generation}, not {expected_generation}"
             )
         admitted = self._admission.job_template(UPDATE, _named(template), old)
+        if self._door is not None and self._door.used:
+            row = self._door.tied(key)
+            if row.generation != generation:
+                raise ConflictError(f"job template {key} changed since it was read; try again")
+            row = self._door.change(to_content(admitted.object), to_call(asking), row)
+            return self._written(row, asking, admitted.warnings)
         with self._database.transaction() as session:
             # Locked by the change itself; who changed it meanwhile is told apart by this.
             if job_templates.get(session, key).metadata.generation != generation:
@@ -129,7 +151,18 @@ class TemplateCalls:
                 asking.note(session, uids=[UUID(found.metadata.uid)])
                 job_templates.remove(session, key)
 
-        once(self._database, asking, act, done_before)
+        def act_by_door() -> None:
+            assert self._door is not None
+            row = self._door.tied(key)
+            if uid is not None and str(uid) != row.uid:
+                message = f"job template {key} with the uid {uid} does not exist any more"
+                raise NotFoundError(message)
+            self._door.delete(row)
+            with self._database.transaction() as session:
+                asking.note(session, uids=[UUID(row.uid)])
+
+        by_door = self._door is not None and self._door.used
+        once(self._database, asking, act_by_door if by_door else act, done_before)
 
 
 def _named(template: JobTemplate) -> JobTemplate:

@@ -11,27 +11,40 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hekla.kube.mirror.custom import Custom
-from hekla.kube.mirror.deciding import Adopt, Create, Gone, Row, Rules, Source, Step, decide
+from hekla.kube.mirror.deciding import (
+    Adopt,
+    Create,
+    Delete,
+    Gone,
+    Insert,
+    Row,
+    Rules,
+    Source,
+    Step,
+    decide,
+)
 
 
 def follow(custom: Custom | None, row: Row | None, rules: Rules) -> Sequence[Step]:
     """The steps that bring both sides together, in order."""
-    if custom is not None and custom.mark:
-        # It was made from a row once; no matter, since rows follow.
-        custom = replace(custom, mark="")
     if row is None:
-        return decide(custom, row, rules)
+        return [] if custom is None or custom.deleting else [Insert(custom)]
     if row.source is Source.ROW:
         return _tie(custom, row)
     if custom is None and row.deleting and row.custom_uid:
         return [Gone(row)]
+    if custom is not None and custom.mark:
+        # It was made from a row once; no matter, since rows follow.
+        custom = replace(custom, mark="")
     return decide(custom, row, rules)
 
 
 def _tie(custom: Custom | None, row: Row) -> Sequence[Step]:
     """The steps for a row that is the source, and shall not be."""
-    if row.deleting:
-        return []
     if custom is None:
-        return [Create(row)] if row.wanted else []
-    return [] if custom.deleting else [Adopt(custom, row)]
+        return [Create(row)] if row.wanted and not row.deleting else []
+    if custom.deleting:
+        return []
+    if row.deleting:
+        return [Delete(custom)] if custom.mark == row.uid else []
+    return [Adopt(custom, row)]

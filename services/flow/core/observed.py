@@ -75,6 +75,8 @@ class Observed:
     templates: Mapping[str, JobTemplate]
     """Those that steps name and that exist."""
     deleting: bool = False
+    held: bool = False
+    """Its custom resource is still there: without the flow it would be taken for a new one."""
     finished_at: datetime | None = None
 
     @property

@@ -45,7 +45,9 @@ def plan(observed: Observed, now: datetime) -> Plan:
         create=create,
         making=do is JobStep.START,
         remove=[step.name for step in observed.steps if removing and _is_to_go(step)],
-        retire=observed.deleting and not any(map(_may_be_there, observed.steps)),
+        retire=observed.deleting
+        and not observed.held
+        and not any(map(_may_be_there, observed.steps)),
     )
 
 

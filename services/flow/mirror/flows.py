@@ -1,0 +1,97 @@
+"""Flows as the mirror sees them: rows that follow custom resources, wherever there are any.
+
+A flow whose custom resource is gone goes too, its jobs first; its name is free for another one
+when they are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from uuid import UUID
+
+from hekla.api.job_flow import JobFlow
+from hekla.domain.errors import ExhaustedError
+from hekla.domain.names import Key
+from hekla.kube.mirror.deciding import Adopt, Gone, Insert, Replace, Row, RowStep, Update
+from hekla.kube.mirror.following import follow
+from hekla.kube.mirror.rows import Mirrored
+from hekla.kube.resources import JOBFLOWS
+from hekla.rpc.admission import CREATE, UPDATE, Admission
+from hekla.store import job_flows
+from hekla.store.database import Database
+from services.flow.mirror.reading import Hold, lead, to_object, to_row
+
+
+class FlowRows:
+    """The rows of flows."""
+
+    def __init__(self, database: Database, admission: Admission, hold: Hold) -> None:
+        self._database = database
+        self._admission = admission
+        self._hold = hold
+
+    def read(self, keys: Collection[Key]) -> Mapping[Key, Row]:
+        """The rows of these names that there are."""
+        with self._database.transaction() as session:
+            found = job_flows.mirrored(session, keys)
+        return {
+            one.key: to_row(
+                one.flow,
+                origin=one.origin,
+                cr_uid=one.cr_uid,
+                deleting=one.deleting_at is not None,
+            )
+            for one in found
+        }
+
+    def keys(self) -> Collection[Key]:
+        """The names of all flows."""
+        with self._database.transaction() as session:
+            return job_flows.all_keys(session)
+
+    def take(self, step: RowStep) -> None:
+        """Do one step.
+
+        Raises:
+            InvalidError: the custom resource is no flow.
+            ExhaustedError: another flow of that name still has jobs.
+        """
+        try:
+            self.take_many([step])
+        except ExhaustedError:
+            if isinstance(step, Replace):
+                self._let_go(step.row)
+            raise
+
+    def take_many(self, steps: Sequence[RowStep]) -> None:
+        """Do steps, all or none."""
+        read = [None if isinstance(step, Gone) else self._reviewed(step) for step in steps]
+        with self._database.transaction() as session:
+            lead(self._hold, session)
+            for step, flow in zip(steps, read, strict=True):
+                if isinstance(step, Gone):
+                    job_flows.let_go(session, UUID(step.row.uid))
+                elif flow is not None:
+                    job_flows.follow(session, flow, cr_uid=UUID(step.custom.uid))
+
+    def _let_go(self, row: Row) -> None:
+        with self._database.transaction() as session:
+            lead(self._hold, session)
+            job_flows.let_go(session, UUID(row.uid))
+
+    def _reviewed(self, step: Insert | Replace | Update | Adopt) -> JobFlow:
+        """The flow that a custom resource is, admitted: a webhook may have been away."""
+        flow = to_object(JobFlow, step.custom)
+        meta = flow.metadata
+        if isinstance(step, Update):
+            with self._database.transaction() as session:
+                before = job_flows.get(session, step.row.key).flow
+            flow = self._admission.job_flow(UPDATE, flow, before).object
+        elif not isinstance(step, Adopt):
+            flow = self._admission.job_flow(CREATE, flow).object
+        return flow.model_copy(update={"metadata": meta})
+
+
+def mirrored_flows(database: Database, admission: Admission, hold: Hold) -> Mirrored:
+    """Flows, for an engine."""
+    return Mirrored(JOBFLOWS, FlowRows(database, admission, hold), decide=follow)
