@@ -165,7 +165,8 @@ def main(settings: ControllerConfig) -> None:
         running.enter_context(nudge.running())
         observer = Observer(database, kube)
         lease = settings.claim_lease
-        mirror = running.enter_context(
+        counts, closing = QueueCounts(database), threading.Event()
+        mirrors = running.enter_context(
             mirroring(
                 database,
                 admission,
@@ -173,9 +174,11 @@ def main(settings: ControllerConfig) -> None:
                 hub,
                 holder=f"{replica}:{uuid4()}",
                 status_rate=settings.mirror_statuses,
+                counts=counts,
+                closing=closing.set,
             )
         )
-        actor = Actor(kube, lease=lease, owning=Owning(kube, mirror))
+        actor = Actor(kube, lease=lease, owning=Owning(kube, mirrors.mirror))
         passes = Passes(database, actor, replica=replica, lease=lease)
         dispatcher = Dispatcher(
             database,
@@ -189,7 +192,7 @@ def main(settings: ControllerConfig) -> None:
         )
         running.enter_context(observing(observer))
         running.enter_context(dispatcher.draining())
-        queue_calls = QueueCalls(database, admission, QueueCounts(database))
+        queue_calls = QueueCalls(database, admission, counts, mirrors.queues, closing)
         nothing = timedelta(0)
         maintain = maintaining(database, settings.history_retention)
         running.enter_context(repeating("feed", read_feed, idle=FEED_GAP))
@@ -218,7 +221,12 @@ def main(settings: ControllerConfig) -> None:
                 termination,
                 register=register,
                 services=SERVICES,
-                ready={"schema": schema, "feed": feed, "pods": observer.problem},
+                ready={
+                    "schema": schema,
+                    "feed": feed,
+                    "pods": observer.problem,
+                    "mirror": mirrors.problem,
+                },
             )
         )
         running.callback(hub.stop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
@@ -58,13 +59,23 @@ class QueueCalls:
         admission: Admission,
         counts: QueueCounts,
         door: Door | None = None,
+        closing: threading.Event | None = None,
     ) -> None:
-        """See the class; by the ``door`` custom resources are written where there are any."""
+        """See the class.
+
+        Args:
+            database: where queues are.
+            admission: who judges them.
+            counts: what is in them.
+            door: by which custom resources are written, where there are any.
+            closing: is set when somebody else has a queue closed.
+        """
         self._door = door
         self._database = database
         self._admission = admission
         self._counts = counts
-        self._closing = True  # as far as is known
+        self._closing = threading.Event() if closing is None else closing
+        self._closing.set()  # as far as is known
         self._look_at = 0.0
 
     def create(self, queue: Queue, asking: Asking) -> MadeQueue:
@@ -200,7 +211,8 @@ class QueueCalls:
             return queues.get_by_uid(session, answered.uids[0])
 
         changed = once(self._database, asking, act, again)
-        self._closing = self._closing or action == CLOSE
+        if action == CLOSE:
+            self._closing.set()
         return self._counts.fill(changed)
 
     def settle_once(self) -> bool:
@@ -209,14 +221,16 @@ class QueueCalls:
         Unless a queue is known to be closing, only now and then: another replica may have been
         asked, and be gone since.
         """
-        if not self._closing and time.monotonic() < self._look_at:
+        if not self._closing.is_set() and time.monotonic() < self._look_at:
             return False
+        self._closing.clear()
         with self._database.transaction() as session:
             closing = queues.in_state(session, QueueState.CLOSING)
             for queue in closing:
                 if not is_busy(session, queue.metadata.name):
                     queues.change(session, queue.metadata.name, state=QueueState.CLOSED)
-        self._closing = bool(closing)
+        if closing:
+            self._closing.set()
         self._look_at = time.monotonic() + LOOK_SECONDS
         return False
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Final
 from uuid import uuid4
 
 from hekla.kube import definitions
 from hekla.kube.client import KubeClient
-from hekla.kube.mirror.door import Door
-from hekla.kube.mirror.engine import Engine
 from hekla.kube.mirror.standing import Installed, Mirror
-from hekla.kube.resources import COMMANDS, QUEUES
 from hekla.rpc.admission import Admission
 from hekla.store import jobs, pod_groups, queues
-from hekla.store.database import Database, Session
-from hekla.store.election import Election
+from hekla.store.database import Database
 from hekla.store.hub import Hub
-from services.controller.mirror import commands as mirrored_commands, queues as mirrored_queues
-from services.controller.mirror.commands import CommandRows
-from services.controller.mirror.queues import QueueRows, marking
+from services.controller.mirror.running import mirroring
 from services.controller.queue_calls import QueueCalls
 from services.controller.queue_counts import QueueCounts
 from tests.support.controller_scene import webhook_at
@@ -32,7 +26,6 @@ from tests.support.waiting import wait_until
 
 QUEUES_AT: Final = "/apis/scheduling.volcano.sh/v1beta1/queues"
 COMMANDS_AT: Final = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
-TTL: Final = timedelta(seconds=3)
 
 
 @dataclass(slots=True)
@@ -109,31 +102,20 @@ def queue_scene(database: Database, cluster: LocalCluster) -> Iterator[QueueScen
         admission = Admission(running.enter_context(webhook_at(database)))
         running.callback(admission.close)
         running.enter_context(reading(hub))
-        counts = QueueCounts(database)
-        election = Election(database, "controller-mirror", holder=str(uuid4()), ttl=TTL)
-        rows = QueueRows(database, counts, admission, election.hold)
-        commands = CommandRows(database, kube, election.hold, lambda: None)
-
-        def engines() -> Sequence[Engine]:
-            return [
-                Engine(mirrored_queues.mirrored(rows), kube),
-                Engine(mirrored_commands.mirrored(commands), kube),
-            ]
-
-        mirror = Mirror(
-            kube,
-            [QUEUES, COMMANDS],
-            ballot=election,
-            engines=engines,
-            beside=lambda made: marking(made[0], hub, counts),
+        counts, closing = QueueCounts(database), threading.Event()
+        mirrors = running.enter_context(
+            mirroring(
+                database,
+                admission,
+                kube,
+                hub,
+                holder=str(uuid4()),
+                status_rate=200.0,
+                counts=counts,
+                closing=closing.set,
+            )
         )
-        running.enter_context(mirror.running())
+        mirror = mirrors.mirror
         wait_until(lambda: mirror.installed is Installed.YES, what="the mirror to begin")
-        unled = QueueRows(database, counts, admission, _never)
-        door = Door(kube, mirrored_queues.mirrored(unled), mirror)
-        calls = QueueCalls(database, admission, counts, door)
+        calls = QueueCalls(database, admission, counts, mirrors.queues, closing)
         yield QueueScene(database, cluster, kube, mirror, calls)
-
-
-def _never(session: Session) -> None:
-    raise AssertionError("the door takes no steps")

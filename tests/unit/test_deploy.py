@@ -293,7 +293,7 @@ def test_accounts_have_a_token_only_where_a_role_is() -> None:
     bound_here = of_kind("RoleBinding", OBJECTS)
 
     assert set(bound) == set(roles)
-    assert set(roles) == {"hekla-controller", "hekla-scheduler", "hekla-webhook"}
+    assert set(roles) == {f"hekla-{one}" for one in SERVICES}
     assert set(bound_here) == set(of_kind("Role", OBJECTS)) == {"hekla-webhook"}
     for name, binding in (*bound.items(), *bound_here.items()):
         assert binding["roleRef"]["name"] == name

@@ -29,12 +29,13 @@ from hekla.domain.trigger import Command
 from hekla.kube.client import KubeClient
 from hekla.kube.mirror.custom import Custom
 from hekla.kube.mirror.deciding import Delete, Insert, Row, RowStep, Rules, Step
-from hekla.kube.mirror.rows import DeposedError, Mirrored
+from hekla.kube.mirror.rows import Mirrored
 from hekla.kube.resources import COMMANDS, EVENTS, JOBS, QUEUES, Resource
 from hekla.store import commands, jobs, queues, requests
 from hekla.store.database import Database, Session
 from hekla.store.requests import RequestKey
 from services.controller.job_calls import check_command
+from services.controller.mirror.jobs import Hold, held
 from services.controller.queue_calls import CLOSE, OPEN
 from services.controller.queue_states import close, open_
 
@@ -101,7 +102,7 @@ class CommandRows:
         self,
         database: Database,
         kube: KubeClient,
-        hold: Callable[[Session], None],
+        hold: Hold,
         closing: Callable[[], None],
     ) -> None:
         """See the class.
@@ -157,10 +158,7 @@ class CommandRows:
         """Act, and note by the command's uid that it is done; False if it was done before."""
         key = RequestKey("kube", "Command", asked.uid)
         with self._database.transaction() as session:
-            try:
-                self._hold(session)
-            except PreconditionError as error:
-                raise DeposedError(str(error)) from error
+            held(self._hold, session)
             if not requests.record(session, key, asked.uid.encode(), uids=[]):
                 return False
             act(session)
@@ -210,7 +208,7 @@ def _obey(session: Session, asked: Asked) -> None:
 
 def _ask_job(session: Session, asked: Asked) -> None:
     stored = jobs.get(session, asked.target_key)
-    _require_target(asked, stored.uid, stored.job.metadata.uid)
+    _require_target(asked, stored.uid, stored.custom_uid or "")
     try:
         action = JobAction(asked.action)
     except ValueError:
@@ -278,11 +276,13 @@ def _event(asked: Asked, reason: str, message: str, at: str) -> dict[str, Any]:
     }
 
 
-def mirrored(rows: CommandRows) -> Mirrored:
-    """Commands, for an engine."""
+def mirrored_commands(
+    database: Database, kube: KubeClient, hold: Hold, closing: Callable[[], None]
+) -> Mirrored:
+    """Commands, as the mirror takes them; ``closing`` is told when a queue is to close."""
     return Mirrored(
-        resource=COMMANDS,
-        rows=rows,
+        COMMANDS,
+        CommandRows(database, kube, hold, closing),
         rules=Rules(shows=False),
         status_apart=False,
         decide=decide,

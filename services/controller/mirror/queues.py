@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
@@ -29,15 +28,14 @@ from hekla.kube.mirror.deciding import (
 )
 from hekla.kube.mirror.engine import Engine
 from hekla.kube.mirror.following import follow
-from hekla.kube.mirror.rows import DeposedError, Mirrored
+from hekla.kube.mirror.rows import Mirrored
 from hekla.kube.resources import QUEUES
-from hekla.lifecycle import repeating
 from hekla.rpc.admission import CREATE, UPDATE, Admission
 from hekla.store import pod_groups, queues
 from hekla.store.database import Database, Session
-from hekla.store.following import following
-from hekla.store.hub import Hub, Item
+from hekla.store.hub import Item
 from hekla.store.objects import KUBE, to_json
+from services.controller.mirror.jobs import Hold, held
 from services.controller.queue_counts import QueueCounts
 from services.controller.queue_states import ALWAYS_OPEN, SHUT, close, follow_parent, is_busy
 
@@ -57,7 +55,7 @@ class QueueRows:
         database: Database,
         counts: QueueCounts,
         admission: Admission,
-        hold: Callable[[Session], None],
+        hold: Hold,
     ) -> None:
         """See the class; ``hold`` proves in a transaction that this process mirrors."""
         self._database = database
@@ -98,7 +96,7 @@ class QueueRows:
             if not isinstance(step, Gone)
         ]
         with self._database.transaction() as session:
-            self._lead(session)
+            held(self._hold, session)
             for queue, uid in read:
                 follow_parent(session, queues.follow(session, queue, cr_uid=uid))
 
@@ -117,7 +115,7 @@ class QueueRows:
     def _end(self, name: str) -> None:
         """Its custom resource is gone: the queue goes too, when nothing uses it any more."""
         with self._database.transaction() as session:
-            self._lead(session)
+            held(self._hold, session)
             if name in ALWAYS_OPEN:
                 queues.untie(session, name)  # and it is made again
                 return
@@ -129,12 +127,6 @@ class QueueRows:
             if queue.status.state not in SHUT:
                 close(session, queue)
         raise PreconditionError(f"queue {name} was deleted, and goes when {why}")
-
-    def _lead(self, session: Session) -> None:
-        try:
-            self._hold(session)
-        except PreconditionError as error:
-            raise DeposedError(str(error)) from error
 
     def _row(self, one: queues.Mirrored) -> Row:
         queue = self._counts.fill(one.queue)
@@ -195,37 +187,40 @@ def _behind(custom: Custom, row: Row) -> bool:
     return moved(bare, row)
 
 
-def mirrored(rows: QueueRows) -> Mirrored:
-    """Queues, for an engine."""
-    return Mirrored(resource=QUEUES, rows=rows, rules=Rules(behind=_behind), decide=follow)
+def mirrored_queues(
+    database: Database, admission: Admission, hold: Hold, counts: QueueCounts
+) -> Mirrored:
+    """Queues, as the mirror takes them."""
+    rows = QueueRows(database, counts, admission, hold)
+    return Mirrored(QUEUES, rows, rules=Rules(behind=_behind), decide=follow)
 
 
-@contextmanager
-def marking(engine: Engine, hub: Hub, counts: QueueCounts) -> Iterator[None]:
-    """Have queues looked at when their rows or counts change, until the block ends."""
-    stale = threading.Event()
+class Counting:
+    """Has queues looked at when their rows, or the groups in them, change."""
 
-    def take(items: Sequence[Item]) -> None:
-        changed = [item for item in items if item.kind == queues.KIND]
-        engine.mark(queue_key(_name(item.object)) for item in changed)
-        if len(changed) < len(items):
-            stale.set()
+    def __init__(self, engine: Engine, counts: QueueCounts) -> None:
+        self._engine = engine
+        self._counts = counts
+        self._stale = threading.Event()
 
-    def lost() -> None:
-        stale.set()
-        engine.mark_all()
+    def take(self, items: Sequence[Item]) -> None:
+        """Hear of changed rows, of queues and pod groups."""
+        of_queues = [item for item in items if item.kind == queues.KIND]
+        self._engine.mark(queue_key(_name(item.object)) for item in of_queues)
+        if any(item.kind == pod_groups.KIND for item in items):
+            self._stale.set()
 
-    def count() -> bool:
-        if stale.is_set():
-            stale.clear()
-            engine.mark(map(queue_key, counts.recount()))
+    def look_at_all(self) -> None:
+        """Changes may have been missed."""
+        self._stale.set()
+        self._engine.mark_all()
+
+    def count_once(self) -> bool:
+        """Count again if something changed. Repeat it, but not more often than statuses go."""
+        if self._stale.is_set():
+            self._stale.clear()
+            self._engine.mark(map(queue_key, self._counts.recount()))
         return False
-
-    with (
-        following(hub, [queues.KIND, pod_groups.KIND], take=take, lost=lost),
-        repeating("queue-counts", count, idle=COUNT_EVERY),
-    ):
-        yield
 
 
 def _name(found: Queue | Mapping[str, Mapping[str, str]]) -> str:

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple
 
 from hekla.domain import names
 from hekla.domain.names import Key
 from hekla.kube.client import KubeClient
 from hekla.kube.mirror.custom import Custom
+from hekla.kube.mirror.door import Door
 from hekla.kube.mirror.engine import Engine
 from hekla.kube.mirror.standing import Installed, Mirror
-from hekla.kube.resources import JOBS, PODGROUPS
+from hekla.kube.resources import COMMANDS, JOBS, PODGROUPS, QUEUES
 from hekla.kube.rival import LOOK_EVERY, Rival
 from hekla.lifecycle import repeating
 from hekla.rpc.admission import Admission
-from hekla.store import feed, jobs, pod_groups
+from hekla.store import feed, jobs, pod_groups, queues
 from hekla.store.database import Database
 from hekla.store.election import Election
 from hekla.store.following import following
 from hekla.store.hub import Hub, Item
 from hekla.store.watching import metadata_of
+from services.controller.mirror.commands import mirrored_commands
 from services.controller.mirror.groups import mirrored_groups, not_known_yet
 from services.controller.mirror.jobs import mirrored_jobs
+from services.controller.mirror.queues import COUNT_EVERY, Counting, mirrored_queues
+from services.controller.queue_counts import QueueCounts
 
 LEASE: Final = "controller-mirror"
 
 
 class Mirrors:
-    """The mirrors of jobs and pod groups for one term."""
+    """The mirrors of the controller's kinds for one term."""
 
     def __init__(
         self,
@@ -39,6 +43,8 @@ class Mirrors:
         election: Election,
         *,
         status_rate: float,
+        counts: QueueCounts,
+        closing: Callable[[], None],
     ) -> None:
         self.jobs = Engine(
             mirrored_jobs(database, admission, election.hold),
@@ -51,11 +57,18 @@ class Mirrors:
             kube,
             status_rate=status_rate,
         )
+        self.queues = Engine(
+            mirrored_queues(database, admission, election.hold, counts),
+            kube,
+            status_rate=status_rate,
+        )
+        self.commands = Engine(mirrored_commands(database, kube, election.hold, closing), kube)
+        self.counting = Counting(self.queues, counts)
 
     @property
     def engines(self) -> Sequence[Engine]:
         """All of them."""
-        return [self.jobs, self.groups]
+        return [self.queues, self.jobs, self.groups, self.commands]
 
     def _job(self, key: Key) -> Custom | None:
         if not self.jobs.listed:
@@ -70,8 +83,11 @@ class Mirrors:
 
     def take(self, items: Sequence[Item]) -> None:
         """Hear of changed rows. The backlog, which has no custom resources, costs nothing."""
+        self.counting.take(items)
         marked: dict[str, list[Key]] = {jobs.KIND: [], pod_groups.KIND: []}
         for item in items:
+            if item.kind == queues.KIND:
+                continue
             key = Key(*metadata_of(item))
             if item.kind == pod_groups.KIND:
                 if self._has_part(item, key):
@@ -92,8 +108,22 @@ class Mirrors:
 
     def look_at_all(self) -> None:
         """Changes of rows may have been missed."""
+        self.counting.look_at_all()
         self.jobs.mark_all()
         self.groups.mark_all()
+
+
+class Mirroring(NamedTuple):
+    """What the rest of the controller sees of the mirror."""
+
+    mirror: Mirror
+    queues: Door
+    """By which calls write the custom resources of queues."""
+
+    def problem(self) -> str | None:
+        """Why nothing is mirrored though it should be, or None; a readiness check."""
+        installed = self.mirror.installed is Installed.YES
+        return self.mirror.problem() if installed else None
 
 
 @contextmanager
@@ -105,26 +135,44 @@ def mirroring(
     *,
     holder: str,
     status_rate: float,
-) -> Iterator[Mirror]:
+    counts: QueueCounts,
+    closing: Callable[[], None],
+) -> Iterator[Mirroring]:
     """Mirror where custom resources are installed and no Volcano is at work, in turn.
 
-    ``holder`` is a name that no other process ever has.
+    ``holder`` is a name that no other process ever has; ``closing`` is told when a queue is to
+    close.
     """
     election = Election(database, LEASE, holder=holder)
     rival = Rival(kube)
     term: list[Mirrors] = []
 
     def engines() -> Sequence[Engine]:
-        term[:] = [Mirrors(database, admission, kube, election, status_rate=status_rate)]
-        return term[0].engines
+        mirrors = Mirrors(
+            database,
+            admission,
+            kube,
+            election,
+            status_rate=status_rate,
+            counts=counts,
+            closing=closing,
+        )
+        term[:] = [mirrors]
+        return mirrors.engines
 
-    def beside(_: Sequence[Engine]) -> AbstractContextManager[None]:
-        kinds = [jobs.KIND, pod_groups.KIND]
-        return following(hub, kinds, take=term[0].take, lost=term[0].look_at_all)
+    @contextmanager
+    def beside(_: Sequence[Engine]) -> Iterator[None]:
+        mirrors = term[0]
+        kinds = [jobs.KIND, pod_groups.KIND, queues.KIND]
+        with (
+            following(hub, kinds, take=mirrors.take, lost=mirrors.look_at_all),
+            repeating("queue-counts", mirrors.counting.count_once, idle=COUNT_EVERY),
+        ):
+            yield
 
     mirror = Mirror(
         kube,
-        [JOBS, PODGROUPS],
+        [JOBS, PODGROUPS, QUEUES, COMMANDS],
         ballot=election,
         engines=engines,
         beside=beside,
@@ -134,5 +182,6 @@ def mirroring(
     def look_for_rival() -> bool:
         return mirror.installed is Installed.YES and rival.look()
 
+    of_queues = mirrored_queues(database, admission, election.hold, counts)
     with mirror.running(), repeating("rival", look_for_rival, idle=LOOK_EVERY):
-        yield mirror
+        yield Mirroring(mirror, Door(kube, of_queues, mirror))
