@@ -193,10 +193,9 @@ def main(settings: ControllerConfig) -> None:
         running.enter_context(observing(observer))
         running.enter_context(dispatcher.draining())
         queue_calls = QueueCalls(database, admission, counts, mirrors.queues, closing)
-        nothing = timedelta(0)
         maintain = maintaining(database, settings.history_retention)
         running.enter_context(repeating("feed", read_feed, idle=FEED_GAP))
-        running.enter_context(repeating("claims", dispatcher.claim_once, idle=nothing))
+        running.enter_context(repeating("claims", dispatcher.claim_once, idle=timedelta()))
         running.enter_context(
             repeating("figures", Figures(database, hub).measure_once, idle=timedelta(seconds=5))
         )

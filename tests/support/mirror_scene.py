@@ -37,6 +37,7 @@ from services.controller.mirror.running import mirroring
 from services.controller.observer import Observer
 from services.controller.passes import Passes
 from services.controller.pod_group_calls import SCHEDULER_LEASE
+from services.controller.queue_counts import QueueCounts
 from tests.support.controller_scene import webhook_at
 from tests.support.local_cluster import LocalCluster
 from tests.support.objects import make_job, make_task
@@ -66,7 +67,7 @@ class MirrorScene:
 
     def start(self) -> Mirror:
         """Mirror from now on."""
-        self.mirror = self.mirrors.enter_context(
+        made = self.mirrors.enter_context(
             mirroring(
                 self.database,
                 self.admission,
@@ -74,9 +75,12 @@ class MirrorScene:
                 self.hub,
                 holder=str(uuid4()),
                 status_rate=100,
+                counts=QueueCounts(self.database),
+                closing=lambda: None,
             )
         )
-        return self.mirror
+        self.mirror = made.mirror
+        return made.mirror
 
     def stop(self) -> None:
         """Mirror no more; what happens now is missed."""
@@ -227,7 +231,12 @@ def mirror_scene(
     cluster = LocalCluster(home, "--runtime=simulate", "--nodes=1").start()
     nudge = Nudge(database.url)
     database.on_change(nudge.poke)
-    hub = Hub(database, {jobs.KIND: jobs.load, pod_groups.KIND: pod_groups.load})
+    loaders = {
+        jobs.KIND: jobs.load,
+        pod_groups.KIND: pod_groups.load,
+        queues.KIND: queues.load,
+    }
+    hub = Hub(database, loaders)
     heard = -1
 
     def read_feed() -> bool:
