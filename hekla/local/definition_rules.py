@@ -227,6 +227,7 @@ def _kind(spec: Object, version: Object) -> Kind:
         list_name=names["listKind"],
         status="status" in version.get("subresources", {}),
         generation=True,
+        needs_version=True,
         fields={path: Field(tuple(path.split("."))) for path in selectable},
         schema=Structural(version["schema"]["openAPIV3Schema"]),
         columns=tuple(

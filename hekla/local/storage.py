@@ -94,19 +94,13 @@ class Storage:
         """Take in the objects of a kind that the journal had when nobody served it."""
         for row in self._unserved.pop(kind.resource, []):
             if row.raw is not None:
-                self._place(entry_of(kind, orjson.loads(row.raw), row.raw))
-        if kind.schema is not None:
-            self.restate(kind)
+                self._place(_stated(kind, row.raw))
 
     def restate(self, kind: Kind) -> None:
         """Read the objects of a kind anew, as its definition says by now."""
         for space in self._objects.get(kind.resource, {}).values():
             for name, entry in space.items():
-                value = entry.object()
-                value["apiVersion"] = kind.api_version
-                if kind.schema is not None:
-                    kind.schema.settle(value)
-                space[name] = entry_of(kind, value, orjson.dumps(value))
+                space[name] = _stated(kind, entry.raw)
 
     def listen(self, listener: Listener) -> None:
         """Call ``listener`` with every batch of changes, in order, once it lasts."""
@@ -262,6 +256,16 @@ class Storage:
     def _place(self, entry: Entry) -> None:
         spaces = self._objects.setdefault(entry.kind.resource, {})
         spaces.setdefault(entry.namespace, {})[entry.name] = entry
+
+
+def _stated(kind: Kind, raw: bytes) -> Entry:
+    """What was kept as ``raw``, as the definition of its kind reads it."""
+    value = orjson.loads(raw)
+    if kind.schema is not None:
+        value["apiVersion"] = kind.api_version
+        kind.schema.settle(value)
+        raw = orjson.dumps(value)
+    return entry_of(kind, value, raw)
 
 
 def entry_of(kind: Kind, value: Object, raw: bytes) -> Entry:

@@ -335,8 +335,18 @@ def test_fields_that_nobody_knows_are_told_or_refused_as_asked(cluster: LocalClu
         content_type="application/merge-patch+json",
     )
     assert (patched.code, "spec.other" in patched.body["message"]) == (400, True)
+    blind = cluster.call("PUT", f"{JOBS}/strict", body)
+    assert blind.code == 422, "what is put in the place of an object must say of which version"
+    body["spec"]["queue"] = "other"
+    body["metadata"]["resourceVersion"] = told.body["metadata"]["resourceVersion"]
     silent = cluster.call("PUT", f"{JOBS}/strict?fieldValidation=Ignore", body)
     assert (silent.code, silent.warnings) == (200, [])
+    stale = cluster.call("PUT", f"{JOBS}/strict", body | {"spec": {"queue": "q"}})
+    assert (stale.code, stale.body["reason"]) == (409, "Conflict")
+    assert stale.body["message"] == (
+        'Operation cannot be fulfilled on jobs.batch.volcano.sh "strict": the object has been '
+        "modified; please apply your changes to the latest version and try again"
+    )
 
 
 def test_an_object_that_is_too_large_is_refused(cluster: LocalCluster) -> None:
