@@ -126,7 +126,7 @@ def test_what_cannot_be_accepted_is_denied_with_field_and_reason(
 
     assert not told["allowed"]
     assert says in told["status"]["message"]
-    assert (told["status"]["code"], told["status"]["reason"]) == (400, "BadRequest")
+    assert (told["status"]["code"], told["status"]["reason"]) == (422, "Invalid")
     causes = told["status"].get("details", {}).get("causes", [])
     assert all(cause["field"] in told["status"]["message"] for cause in causes)
 

@@ -58,8 +58,8 @@ class Verdict:
     warnings: Sequence[str] = ()
     patch: Sequence[Mapping[str, Any]] = ()
     """What mutation changes, as a JSON patch."""
-    code: int = 400
-    """Of a refusal. Not 422: of that kubectl shows the causes, not the message with our name."""
+    code: int = 422
+    """Of a refusal."""
 
     @property
     def allowed(self) -> bool:
@@ -123,7 +123,7 @@ def answer(review: Review, verdict: Verdict) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
 
 
-_REASONS: Final = {400: "BadRequest", 403: "Forbidden"}
+_REASONS: Final = {400: "BadRequest", 403: "Forbidden", 422: "Invalid"}
 
 
 def _status(verdict: Verdict, subject: Mapping[str, str]) -> dict[str, Any]:
