@@ -16,13 +16,12 @@ from hekla.api.job import Job
 from hekla.api.pod_group import PodGroup
 from hekla.domain.errors import AlreadyExistsError, NotFoundError
 from hekla.domain.names import Key
-from hekla.store import batch, feed, history, jobs, pod_groups, work
+from hekla.store import batch, events, feed, history, jobs, pod_groups, work
 from hekla.store.database import Session
+from hekla.store.events import Event
 from hekla.store.objects import to_json, to_text
 
-KUBE: Final = "kube"
-"""The origin of rows that follow a custom resource."""
-RPC: Final = "rpc"
+NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
 
 class Mirrored(NamedTuple):
@@ -165,7 +164,7 @@ _ABANDON = text("""
          order by uid for update
     )
     update attempt
-       set outcome = 'Removed', handled = true, doomed = coalesce(doomed, 'JobReplaced'),
+       set outcome = 'Removed', handled = true, doomed = coalesce(doomed, :reason),
            finished_at = coalesce(finished_at, clock_timestamp())
      where uid in (select uid from locked)
 """)
@@ -179,9 +178,20 @@ def replace_job(session: Session, old: UUID, born: Born) -> None:
         stored = None
     if stored is not None:
         # Its pods go with their owner; what comes of them is of no account any more.
-        session.execute(_ABANDON, {"job": old})
+        session.execute(_ABANDON, {"job": old, "reason": "JobReplaced"})
         history.retire(session, stored)
     insert_jobs(session, [born])
+
+
+def orphan_job(session: Session, uid: UUID) -> None:
+    """Retire a job whose pods are nobody's any more, and stay.
+
+    Raises:
+        NotFoundError: it is gone.
+    """
+    stored = jobs.get_by_uid(session, uid, to_remove=True)
+    session.execute(_ABANDON, {"job": uid, "reason": "JobOrphaned"})
+    history.retire(session, stored)
 
 
 def update_job(session: Session, uid: UUID, job: Job, *, generation: int) -> None:
@@ -192,6 +202,34 @@ def update_job(session: Session, uid: UUID, job: Job, *, generation: int) -> Non
     """
     stored = jobs.get_by_uid(session, uid, to_remove=True)
     jobs.update_spec(session, stored, job, generation=generation)
+
+
+def end_in_namespace(session: Session, namespace: str, *, limit: int) -> Sequence[UUID]:
+    """Have jobs of a namespace that is being deleted go, and say so; return their uids."""
+    found = session.scalars(
+        text(
+            "select uid from job where namespace = :namespace and deleting_at is null"
+            " order by uid limit :limit for update skip locked"
+        ),
+        {"namespace": namespace, "limit": limit},
+    ).all()
+    message = f"namespace {namespace} is being deleted, and its jobs with it"
+    for uid in found:
+        stored = jobs.get_by_uid(session, uid, to_remove=True)
+        state = stored.job.status.state.model_copy(
+            update={"reason": NAMESPACE_TERMINATING, "message": message}
+        )
+        jobs.record(
+            session,
+            stored,
+            status=stored.job.status.model_copy(update={"state": state}),
+            counters=stored.counters,
+            started_at=stored.started_at,
+            finished_at=stored.finished_at,
+        )
+        events.add(session, uid, [Event(events.WARNING, NAMESPACE_TERMINATING, message)])
+        jobs.mark_deleting(session, uid)
+    return found
 
 
 _ADOPT_JOB = text("""

@@ -20,17 +20,19 @@ from hekla.domain.errors import (
 from hekla.domain.names import Key
 from hekla.domain.phases import FINISHED, JobAction, JobPhase
 from hekla.domain.trigger import Command
+from hekla.kube.mirror.door import Call, Door
 from hekla.rpc.admission import CREATE, UPDATE, Admission
 from hekla.store import attempt_pages, commands, events, feed, history, jobs
 from hekla.store.database import Database, Session
 from hekla.store.events import Event
 from hekla.store.feed import Cursor
 from hekla.store.jobs import Period, StoredJob
-from hekla.store.objects import Place
+from hekla.store.objects import KUBE, Place
 from hekla.store.once import Asking, once, require_new
 from hekla.store.requests import Answered
 from hekla.store.schema import AttemptRow
 from services.controller.core import policies
+from services.controller.mirror.reading import job_to_content, stored_to_row
 
 COMMANDS: Final = tuple(action for action in JobAction if action is not JobAction.SYNC_JOB)
 NEED_A_TASK: Final = frozenset(
@@ -102,8 +104,15 @@ class JobCalls:
     """Calls on jobs."""
 
     def __init__(
-        self, database: Database, admission: Admission, *, most_scanned: int = MOST_SCANNED
+        self,
+        database: Database,
+        admission: Admission,
+        *,
+        door: Door | None = None,
+        most_scanned: int = MOST_SCANNED,
     ) -> None:
+        """See the class; by the ``door`` custom resources are written that jobs follow."""
+        self._door = door
         self._database = database
         self._admission = admission
         self._most_scanned = most_scanned
@@ -195,6 +204,13 @@ class JobCalls:
             )
         _require_staying(stored)
         admitted = self._admission.job(UPDATE, _named(job), stored.job)
+        door = self._door_of(stored)
+        if door is not None:
+            content = job_to_content(admitted.object)
+            door.change(content, _call(asking), stored_to_row(stored))
+            with self._database.transaction() as session:
+                asking.note(session, uids=[stored.uid], warnings=admitted.warnings)
+                return Made(_by_uid(session, stored.uid), admitted.warnings)
         with self._database.transaction() as session:
             # The version moves with every status; users are held to the generation alone.
             current = jobs.get_by_uid(session, stored.uid, to_remove=True)
@@ -213,10 +229,22 @@ class JobCalls:
         def act() -> Job:
             with self._database.transaction() as session:
                 stored = _the_one(jobs.get(session, key), uid)
+                door = self._door_of(stored)
+                if door is None or stored.deleting_at is not None:
+                    asking.note(session, uids=[stored.uid])
+                    return jobs.mark_deleting(session, stored.uid).job
+            door.delete(stored_to_row(stored))
+            with self._database.transaction() as session:
                 asking.note(session, uids=[stored.uid])
-                return jobs.mark_deleting(session, stored.uid).job
+                return _by_uid(session, stored.uid)
 
         return once(self._database, asking, act, _job_before)
+
+    def _door_of(self, stored: StoredJob) -> Door | None:
+        """By what a job is changed that follows its custom resource; None if its row is."""
+        if stored.origin != KUBE or self._door is None or not self._door.used:
+            return None
+        return self._door
 
     def command(self, key: Key, command: Command, asking: Asking, *, uid: UUID | None) -> Job:
         """Have an action carried out."""
@@ -301,6 +329,10 @@ class JobCalls:
             [(job or _job_name(row), row) for row in rows[:limit]],
             PodPlace(last.namespace, last.pod_name, last.uid) if last is not None else None,
         )
+
+
+def _call(asking: Asking) -> Call:
+    return Call.of(asking.method, asking.id, asking.body)
 
 
 def _named(job: Job) -> Job:

@@ -11,7 +11,8 @@ import pytest
 from hekla.api import decode
 from hekla.domain.names import Key
 from hekla.kube.mirror.custom import ROW_UID
-from hekla.store.mirrored import KUBE, RPC, Mirrored
+from hekla.store.mirrored import Mirrored
+from hekla.store.objects import KUBE
 from services.webhook.https import projected
 from services.webhook.https.envelope import Review, Verdict
 from services.webhook.https.inventory import ENDPOINTS
@@ -26,7 +27,7 @@ GROUP_SPEC: Final = {"minMember": 1, "queue": "default"}
 
 
 def row(
-    origin: str = RPC, *, custom: UUID | None = CUSTOM, job: UUID | None = None
+    origin: str = "rpc", *, custom: UUID | None = CUSTOM, job: UUID | None = None
 ) -> Mirrored:
     spec = GROUP_SPEC if job else SPEC
     return Mirrored(KEY, ROW, origin, custom, 1, False, {}, {}, spec, {}, job)  # noqa: FBT003

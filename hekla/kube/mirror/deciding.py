@@ -138,6 +138,8 @@ class Gone:
 
     row: Row
     custom: Custom | None = None
+    orphans: bool = False
+    """Whether what it owns is to stay."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -127,10 +127,6 @@ class Engine:
     def known(self, key: Key) -> Custom | None:
         """The custom resource of that name, as far as is known."""
         return self._board.get(key)
-
-    def leaves_dependents(self, key: Key, uid: str) -> bool:
-        """Whether that custom resource was deleted so that what it owns stays."""
-        return self._board.leaves_dependents(key, uid)
 
     @property
     def listed(self) -> bool:
@@ -267,9 +263,12 @@ class Engine:
         steps: list[tuple[Look, RowStep]] = []
         for look in looks:
             for step in look.steps:
-                if isinstance(step, Gone) and not self._is_gone(step):
-                    look.failed = True
-                elif isinstance(step, Insert | Replace | Update | Adopt | Gone):
+                if isinstance(step, Gone):
+                    if self._is_gone(step):
+                        steps.append((look, self._with_orphans(step)))
+                    else:
+                        look.failed = True
+                elif isinstance(step, Insert | Replace | Update | Adopt):
                     steps.append((look, step))
         if not steps:
             return
@@ -329,6 +328,11 @@ class Engine:
         self._complaints.forget(key)
         if isinstance(step, Insert | Replace | Adopt):
             self._board.mark([key])  # its status is to be shown
+
+    def _with_orphans(self, step: Gone) -> Gone:
+        """The step, with what is known of how the custom resource was deleted."""
+        orphans = self._board.leaves_dependents(step.row.key, step.row.custom_uid)
+        return replace(step, orphans=orphans)
 
     def _is_gone(self, step: Gone) -> bool:
         """Whether the custom resource of a row is gone, or going, for certain."""

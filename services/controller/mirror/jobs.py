@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
 from hekla.api.job import Job
-from hekla.domain.errors import NotFoundError, PreconditionError
+from hekla.domain import names
+from hekla.domain.errors import ConflictError, NotFoundError, PreconditionError
 from hekla.domain.names import Key
 from hekla.domain.phases import JobPhase
+from hekla.kube.client import KubeClient
 from hekla.kube.mirror.custom import Custom
 from hekla.kube.mirror.deciding import (
     Adopt,
@@ -22,7 +25,8 @@ from hekla.kube.mirror.deciding import (
     Update,
 )
 from hekla.kube.mirror.rows import DeposedError, Mirrored, SpentError
-from hekla.kube.resources import JOBS
+from hekla.kube.requests import Patch
+from hekla.kube.resources import JOBS, PODS
 from hekla.rpc.admission import CREATE, UPDATE, Admission
 from hekla.store import jobs, mirrored
 from hekla.store.database import Database, Session
@@ -48,7 +52,10 @@ def held(hold: Hold, session: Session) -> None:
 class JobRows:
     """The rows of jobs."""
 
-    def __init__(self, database: Database, admission: Admission, hold: Hold) -> None:
+    def __init__(
+        self, database: Database, admission: Admission, hold: Hold, kube: KubeClient
+    ) -> None:
+        self._kube = kube
         self._database = database
         self._admission = admission
         self._hold = hold
@@ -72,6 +79,9 @@ class JobRows:
     def take_many(self, steps: Sequence[RowStep]) -> None:
         """Do all of these, or none."""
         objects = [self._reviewed(step) for step in steps]
+        for step in steps:
+            if isinstance(step, Gone) and step.orphans:
+                self._let_go_of_pods(step.row)
         with self._database.transaction() as session:
             held(self._hold, session)
             new = [
@@ -95,8 +105,21 @@ class JobRows:
                 mirrored.update_job(session, uid, job, generation=custom.generation)
             case Adopt(custom, row):
                 mirrored.adopt_job(session, to_uid_of(row), to_uid(custom))
-            case Gone(row):
-                _remove(session, row)
+            case Gone(row, _, orphans):
+                _remove(session, row, orphans=orphans)
+
+    def _let_go_of_pods(self, row: Row) -> None:
+        """Take from the pods of a job what ties them to it: they stay when it goes.
+
+        Raises:
+            ConflictError: some changed meanwhile; try again.
+        """
+        pods, _ = self._kube.list(
+            PODS, row.key.namespace, label_selector={names.JOB_UID: row.uid}
+        )
+        replies = self._kube.patch_many([_released(pod) for pod in pods])
+        if not all(reply.ok or reply.status == HTTPStatus.NOT_FOUND for reply in replies):
+            raise ConflictError(f"pods of job {row.key} are not let go of yet")
 
     def _insert(self, session: Session, new: Sequence[Born]) -> None:
         spent = mirrored.spent(session, [one.uid for one in new])
@@ -120,14 +143,31 @@ class JobRows:
         return None
 
 
+def _released(pod: Mapping[str, Any]) -> Patch:
+    meta = pod["metadata"]
+    kept = [one for one in meta.get("finalizers") or [] if one != names.OUTCOME_FINALIZER]
+    body = {
+        "metadata": {
+            "uid": meta["uid"],
+            "resourceVersion": meta["resourceVersion"],
+            "labels": {names.JOB_UID: None},
+            "finalizers": kept,
+        }
+    }
+    return Patch(PODS, meta["namespace"], meta["name"], body)
+
+
 def to_uid_of(row: Row) -> UUID:
     """The uid of a row, as the store has it."""
     return UUID(row.uid)
 
 
-def _remove(session: Session, row: Row) -> None:
+def _remove(session: Session, row: Row, *, orphans: bool) -> None:
     try:
-        jobs.mark_deleting(session, to_uid_of(row))
+        if orphans:
+            mirrored.orphan_job(session, to_uid_of(row))
+        else:
+            jobs.mark_deleting(session, to_uid_of(row))
     except NotFoundError:
         return
 
@@ -157,11 +197,13 @@ def complaint(custom: Custom, reason: str, message: str, since: str) -> Mapping[
     }
 
 
-def mirrored_jobs(database: Database, admission: Admission, hold: Hold) -> Mirrored:
+def mirrored_jobs(
+    database: Database, admission: Admission, hold: Hold, kube: KubeClient
+) -> Mirrored:
     """Jobs, as the mirror takes them."""
     return Mirrored(
         JOBS,
-        JobRows(database, admission, hold),
+        JobRows(database, admission, hold, kube),
         rules=Rules(door=_door),
         complaint=complaint,
     )

@@ -9,11 +9,13 @@ from hekla.api import decode
 from hekla.api.job import Job
 from hekla.api.pod_group import PodGroup
 from hekla.domain.errors import InvalidError, Violation
+from hekla.domain.names import Key
 from hekla.kube.mirror.custom import Custom, carried
 from hekla.kube.mirror.deciding import Row, Source
+from hekla.kube.mirror.door import Content
 from hekla.store.jobs import StoredJob
-from hekla.store.mirrored import KUBE, Mirrored
-from hekla.store.objects import to_json
+from hekla.store.mirrored import Mirrored
+from hekla.store.objects import KUBE, to_json
 
 Kind = TypeVar("Kind", Job, PodGroup)
 
@@ -65,6 +67,17 @@ def to_row(found: Mirrored, *, owner: dict[str, Any] | None = None, wanted: bool
         owner=owner,
         spec=found.spec,
         status=found.status,
+    )
+
+
+def job_to_content(job: Job) -> Content:
+    """An admitted job as its custom resource shall be."""
+    meta = job.metadata
+    return Content(
+        key=Key(meta.namespace, meta.name),
+        spec=to_json(job.spec),
+        labels=meta.labels or {},
+        annotations=meta.annotations or {},
     )
 
 

@@ -26,6 +26,7 @@ from hekla.store.watching import metadata_of
 from services.controller.mirror.commands import mirrored_commands
 from services.controller.mirror.groups import mirrored_groups, not_known_yet
 from services.controller.mirror.jobs import mirrored_jobs
+from services.controller.mirror.namespaces import Namespaces
 from services.controller.mirror.queues import COUNT_EVERY, Counting, mirrored_queues
 from services.controller.queue_counts import QueueCounts
 
@@ -47,7 +48,7 @@ class Mirrors:
         closing: Callable[[], None],
     ) -> None:
         self.jobs = Engine(
-            mirrored_jobs(database, admission, election.hold),
+            mirrored_jobs(database, admission, election.hold, kube),
             kube,
             status_rate=status_rate,
             appeared=self._job_appeared,
@@ -119,6 +120,8 @@ class Mirroring(NamedTuple):
     mirror: Mirror
     queues: Door
     """By which calls write the custom resources of queues."""
+    jobs: Door
+    """By which calls write those of jobs that follow one."""
 
     def problem(self) -> str | None:
         """Why nothing is mirrored though it should be, or None; a readiness check."""
@@ -167,6 +170,7 @@ def mirroring(
         with (
             following(hub, kinds, take=mirrors.take, lost=mirrors.look_at_all),
             repeating("queue-counts", mirrors.counting.count_once, idle=COUNT_EVERY),
+            Namespaces(database, election.hold).running(kube),
         ):
             yield
 
@@ -183,5 +187,6 @@ def mirroring(
         return mirror.installed is Installed.YES and rival.look()
 
     of_queues = mirrored_queues(database, admission, election.hold, counts)
+    of_jobs = mirrored_jobs(database, admission, election.hold, kube)
     with mirror.running(), repeating("rival", look_for_rival, idle=LOOK_EVERY):
-        yield Mirroring(mirror, Door(kube, of_queues, mirror))
+        yield Mirroring(mirror, Door(kube, of_queues, mirror), Door(kube, of_jobs, mirror))

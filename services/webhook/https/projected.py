@@ -19,7 +19,8 @@ from hekla.kube.mirror.custom import ROW_UID
 from hekla.kube.resources import JOBS, PODGROUPS
 from hekla.store import mirrored
 from hekla.store.database import Database
-from hekla.store.mirrored import KUBE, Mirrored
+from hekla.store.mirrored import Mirrored
+from hekla.store.objects import KUBE
 from services.webhook.https.envelope import Review, Verdict
 from services.webhook.https.inventory import Endpoint
 from services.webhook.rules.admission import Operation

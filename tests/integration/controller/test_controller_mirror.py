@@ -9,6 +9,7 @@ import pytest
 
 from hekla.api.decode import encode
 from hekla.domain import names
+from hekla.domain.errors import NotFoundError
 from hekla.domain.names import Key
 from hekla.domain.phases import PodGroupPhase
 from hekla.kube.mirror.custom import ROW_UID
@@ -77,6 +78,30 @@ def test_a_job_of_kubectl_runs_and_shows_it_and_is_remembered(
         assert len(history.attempts(session, row.uid, limit=10)) == 1
 
 
+def test_a_namespace_that_is_deleted_ends_its_jobs(mirrored_scene: MirrorScene) -> None:
+    scene, name = mirrored_scene, mirrored_scene.name()
+    body = {"metadata": {"name": name}}
+    scene.kube.create_many(NAMESPACES, [body])
+    job = lasting(name)
+    there = job.metadata.model_copy(update={"namespace": name})
+    uid = scene.insert(job.model_copy(update={"metadata": there}))
+    wait_until(lambda: scene.kube.get(NAMESPACES, None, name).ok, what="the namespace")
+
+    scene.kube.delete_many([Deletion(NAMESPACES, None, name)])
+
+    def past() -> Any:
+        try:
+            with scene.database.transaction() as session:
+                return history.job(session, uid=uid)
+        except NotFoundError:
+            return None
+
+    found = wait_until(past, what="the job remembered")
+    assert found.status.state.reason == "NamespaceTerminating"
+    with scene.database.transaction() as session:
+        assert history.events_of(session, uid)[-1].reason == "NamespaceTerminating"
+
+
 @pytest.mark.parametrize("propagation", ["Foreground", "Orphan"])
 def test_other_ways_of_deleting_end_well(mirrored_scene: MirrorScene, propagation: str) -> None:
     scene, name = mirrored_scene, mirrored_scene.name()
@@ -91,6 +116,13 @@ def test_other_ways_of_deleting_end_well(mirrored_scene: MirrorScene, propagatio
     wait_until(lambda: scene.custom(name) is None, what="the custom resource gone")
     if propagation == "Foreground":
         scene.wait_until_nothing_is_left(name)
+    else:
+        [pod] = scene.pods(name)
+        meta = pod["metadata"]
+        assert pod["status"]["phase"] == "Running"
+        assert not meta.get("ownerReferences")
+        assert not meta.get("finalizers")
+        wait_until(lambda: scene.left(name) == [f"pods/{meta['name']}"], what="only the pod")
 
 
 def test_a_job_of_grpc_gets_a_custom_resource_when_it_starts(
@@ -338,4 +370,3 @@ def test_a_group_of_a_job_that_somebody_deletes_is_made_again(
     scene.wait_until_nothing_is_left(name)
     wait_until(lambda: scene.stored(name) is None, what="retired")
     assert scene.left(name) == []
-    _ = NAMESPACES
