@@ -206,7 +206,7 @@ def main(settings: ControllerConfig) -> None:
 
         register = registering(
             JobServicer(
-                JobCalls(database, admission),
+                JobCalls(database, admission, door=mirrors.jobs),
                 ManyCalls(database, admission),
                 hub,
                 PodLogs(database, kube),

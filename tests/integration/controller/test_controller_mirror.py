@@ -85,7 +85,15 @@ def test_a_namespace_that_is_deleted_ends_its_jobs(mirrored_scene: MirrorScene) 
     job = lasting(name)
     there = job.metadata.model_copy(update={"namespace": name})
     uid = scene.insert(job.model_copy(update={"metadata": there}))
-    wait_until(lambda: scene.kube.get(NAMESPACES, None, name).ok, what="the namespace")
+    other = scene.name()
+    scene.submit(lasting(other), namespace=name)
+    key = Key(name, other)
+
+    def followed() -> bool:
+        with scene.database.transaction() as session:
+            return key in mirrored.jobs_named(session, [key])
+
+    wait_until(followed, what="the job of kubectl")
 
     scene.kube.delete_many([Deletion(NAMESPACES, None, name)])
 
@@ -100,6 +108,7 @@ def test_a_namespace_that_is_deleted_ends_its_jobs(mirrored_scene: MirrorScene) 
     assert found.status.state.reason == "NamespaceTerminating"
     with scene.database.transaction() as session:
         assert history.events_of(session, uid)[-1].reason == "NamespaceTerminating"
+    wait_until(lambda: not followed(), what="the job of kubectl gone")
 
 
 @pytest.mark.parametrize("propagation", ["Foreground", "Orphan"])
