@@ -75,9 +75,13 @@ _INSERT = text("""
 
 
 def insert_many(
-    session: Session, jobs: Sequence[tuple[UUID, Job]], *, beside: Sequence[Question[Any]] = ()
+    session: Session,
+    jobs: Sequence[tuple[UUID, Job]],
+    *,
+    beside: Sequence[Question[Any]] = (),
+    due: bool = True,
 ) -> Sequence[StoredJob]:
-    """Store admitted jobs, each with a uid of its own, and have them looked at.
+    """Store admitted jobs, each with a uid of its own, and have them looked at if ``due``.
 
     Returns them in the order given. Questions ``beside`` it are asked first, in the same
     round trip.
@@ -98,7 +102,8 @@ def insert_many(
     feed.record(
         session, *[feed.Change(KIND, str(row.uid), row.version, feed.ADDED) for row in stored]
     )
-    work.wake(session, KIND, *[str(row.uid) for row in stored])
+    if due:
+        work.wake(session, KIND, *[str(row.uid) for row in stored])
     return [_to_stored(row) for row in stored]
 
 

@@ -31,6 +31,7 @@ from hekla.store.objects import KUBE, Place
 from hekla.store.once import Asking, once, require_new
 from hekla.store.requests import Answered
 from hekla.store.schema import AttemptRow
+from services.controller import new_jobs
 from services.controller.core import policies
 from services.controller.mirror.reading import job_to_content, stored_to_row
 
@@ -125,10 +126,12 @@ class JobCalls:
         admitted = self._admission.job(CREATE, _named(job))
         uid = uuid4()
         noted = asking.noting(uids=[uid], warnings=admitted.warnings)
+        new = [(uid, admitted.object)]
         with self._database.transaction() as session:
-            [stored] = jobs.insert_many(session, [(uid, admitted.object)], beside=noted)
+            [stored] = jobs.insert_many(session, new, beside=noted, due=False)
             require_new(noted)
-        return Made(stored.job, admitted.warnings)
+            made = new_jobs.look_at(session, stored)
+        return Made(made, admitted.warnings)
 
     def get(self, *, uid: UUID | None, key: Key | None) -> Job:
         """A job that exists; by uid also one that was removed."""

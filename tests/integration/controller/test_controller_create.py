@@ -48,11 +48,16 @@ def test_what_is_admitted_and_does_nothing_yet_comes_with_a_warning(served: Scen
     assert "spec.plugins.svc" in answer.warnings[0]
 
 
-def test_a_stored_job_wants_a_look(served: Scene, database: Database) -> None:
+def test_a_new_job_has_its_group_at_once_and_wants_no_look(
+    served: Scene, database: Database
+) -> None:
     made = served.create()
 
     with database.transaction() as session:
-        assert value(session, "select uid from work") == made.metadata.uid
+        assert str(value(session, "select job_uid from pod_group")) == made.metadata.uid
+        assert value(session, "select count(*) from work") == 0
+    assert made == served.get(made)
+    assert made.status.state.phase == "Pending"
 
 
 def test_the_namespace_is_default_unless_it_says_another(served: Scene) -> None:
@@ -244,7 +249,7 @@ def test_a_job_is_as_it_was_sent_though_it_says_what_is_not_its_to_say(served: S
     made = served.jobs.CreateJob(messages.CreateJobRequest(job=job), timeout=SOON).job
 
     assert made.metadata.uid != job.metadata.uid
-    assert (made.metadata.resource_version, made.metadata.generation) == ("1", 1)
+    assert (made.metadata.resource_version, made.metadata.generation) == ("2", 1)
     assert (made.status.state.phase, made.status.retry_count) == ("Pending", 0)
 
 
