@@ -78,8 +78,10 @@ def stored_template(template: JobTemplate) -> JobTemplate:
 
 
 def created_queue(queue: Queue) -> Queue:
-    """``queue`` as it is stored when it is new."""
-    spec = {"weight": queue.spec.weight or 1}
+    """``queue`` as it is stored when it is new: below root if it says nothing else."""
+    spec: dict[str, object] = {"weight": queue.spec.weight or 1}
+    if queue.spec.parent is None and queue.metadata.name != ROOT_QUEUE:
+        spec["parent"] = ROOT_QUEUE
     if queue.spec.reclaimable is None:
         spec["reclaimable"] = True
     metadata = {"annotations": _rooted(queue.metadata.annotations)}
