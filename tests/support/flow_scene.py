@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from hekla.api.job import Job, JobCondition, JobState
@@ -31,6 +32,7 @@ from services.flow.__main__ import SERVICES, registering
 from services.flow.acting import Actor
 from services.flow.clients import Controller
 from services.flow.flow_calls import FlowCalls
+from services.flow.mirror.running import Mirroring
 from services.flow.observer import Observer
 from services.flow.passes import KINDS, Passes, tell_owner
 from services.flow.servicers.job_flows import JobFlowServicer
@@ -160,8 +162,13 @@ class FlowScene:
 
 
 @contextmanager
-def flow_scene(database: Database, served: Scene) -> Iterator[FlowScene]:
-    """Run the flow service over the same database, by connections of its own."""
+def flow_scene(
+    database: Database, served: Scene, *, kubeconfig: Path | None = None
+) -> Iterator[FlowScene]:
+    """Run the flow service over the same database, by connections of its own.
+
+    With a ``kubeconfig`` it mirrors custom resources.
+    """
     theirs = database
     database = Database(theirs.url)
     hub = Hub(
@@ -176,10 +183,22 @@ def flow_scene(database: Database, served: Scene) -> Iterator[FlowScene]:
         running.callback(admission.close)
         running.enter_context(nudge.running())
         observer = Observer(database, controller)
+        mirroring = Mirroring()
+        if kubeconfig is not None:
+            mirroring = Mirroring.start(
+                running, str(kubeconfig), database=database, admission=admission, hub=hub
+            )
+        passes = Passes(
+            database,
+            Actor(controller, lease=LEASE),
+            replica="test",
+            lease=LEASE,
+            mirrored=mirroring.mirrored,
+        )
         dispatcher = Dispatcher(
             database,
             nudge,
-            Passes(database, Actor(controller, lease=LEASE), replica="test", lease=LEASE).run,
+            passes.run,
             kinds=KINDS,
             workers=2,
             max_requeues=3,
@@ -196,8 +215,10 @@ def flow_scene(database: Database, served: Scene) -> Iterator[FlowScene]:
             repeating("flow-claims", dispatcher.claim_once, idle=timedelta(0))
         )
         register = registering(
-            JobFlowServicer(FlowCalls(database, admission), hub),  # type: ignore[abstract]
-            JobTemplateServicer(TemplateCalls(database, admission), hub),
+            JobFlowServicer(  # type: ignore[abstract]
+                FlowCalls(database, admission, mirroring.flows), hub
+            ),
+            JobTemplateServicer(TemplateCalls(database, admission, mirroring.templates), hub),
         )
         server = running.enter_context(
             serving(register, listen="127.0.0.1:0", threads=8, services=SERVICES)

@@ -1,0 +1,198 @@
+"""Flows and templates where custom resources are installed."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pytest
+
+from hekla.api.decode import encode
+from hekla.domain.errors import AlreadyExistsError, ConflictError, NotFoundError
+from hekla.domain.phases import JobPhase
+from hekla.kube import definitions
+from hekla.kube.client import KubeClient
+from hekla.store import job_flows
+from hekla.store.database import Database
+from tests.support.controller_scene import scene
+from tests.support.flow_scene import FlowScene, flow_scene
+from tests.support.local_cluster import LocalCluster, Object
+from tests.support.objects import make_flow, make_template
+from tests.support.postgres import Server
+from tests.support.waiting import wait_until
+
+GROUP = "/apis/flow.volcano.sh/v1alpha1/namespaces"
+_numbers = itertools.count()
+
+
+class Sides(NamedTuple):
+    """A flow service that mirrors, and the cluster it mirrors."""
+
+    flows: FlowScene
+    cluster: LocalCluster
+
+    def at(self, plural: str, name: str = "") -> str:
+        path = f"{GROUP}/{self.flows.namespace}/{plural}"
+        return f"{path}/{name}" if name else path
+
+    def apply(self, found: Any) -> Object:
+        """Create a custom resource."""
+        body = encode(found)
+        body.pop("status", None)
+        body["metadata"].pop("namespace")
+        return self.cluster.make(self.at(f"{body['kind'].lower()}s"), body)
+
+    def custom(self, plural: str, name: str) -> Object | None:
+        answer = self.cluster.call("GET", self.at(plural, name))
+        return answer.body if answer.code == 200 else None
+
+    def delete(self, plural: str, name: str) -> None:
+        assert self.cluster.call("DELETE", self.at(plural, name)).code == 200
+
+    def until_phase(self, phase: str) -> None:
+        """Wait until the flow's custom resource shows a phase."""
+
+        def shown() -> str:
+            status = (self.custom("jobflows", "f") or {}).get("status") or {}
+            return str((status.get("state") or {}).get("phase"))
+
+        wait_until(lambda: shown() == phase, what=f"the flow to show {phase}")
+
+    def until_flow(self) -> None:
+        wait_until(lambda: not self.flows.is_gone(), what="the flow to be stored")
+
+
+@pytest.fixture(scope="module")
+def _running(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
+    cluster = LocalCluster(tmp_path_factory.mktemp("flows"), "--nodes=0").start()
+    with KubeClient.start(str(cluster.kubeconfig), isolated=False) as kube:
+        definitions.install(kube)
+    database = Database(postgres.make_database("mirror_flows", template="template"))
+    with (
+        scene(database) as served,
+        flow_scene(database, served, kubeconfig=cluster.kubeconfig) as flows,
+    ):
+        yield Sides(flows, cluster)
+    database.close()
+    assert cluster.end() == 0
+
+
+@pytest.fixture
+def sides(_running: Sides) -> Sides:
+    """Both, in a namespace of this test's own."""
+    namespace = f"n{next(_numbers)}"
+    _running.cluster.make("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    flows = dataclasses.replace(_running.flows, namespace=namespace)
+    return Sides(flows, _running.cluster)
+
+
+def test_a_flow_of_custom_resources_runs_and_shows_it(sides: Sides) -> None:
+    made = sides.apply(make_flow("f", a="", b="a"))
+    sides.apply(make_template("a"))
+    sides.apply(make_template("b"))
+    flows = sides.flows
+
+    flows.until_jobs("f-a")
+    owner = (flows.job("f-a").metadata.owner_references or [])[0]
+    assert owner.uid == made["metadata"]["uid"], "whom Kubernetes knows"
+    flows.move("f-a", JobPhase.RUNNING)
+    sides.until_phase("Running")
+    flows.move("f-a", JobPhase.COMPLETED)
+    flows.until_jobs("f-a", "f-b")
+    wait_until(
+        lambda: (
+            (sides.custom("jobtemplates", "b") or {}).get("status")
+            == {"jobDependsOnList": ["f-b"]}
+        ),
+        what="the template to name its job",
+    )
+    flows.move("f-b", JobPhase.COMPLETED)
+    sides.until_phase("Succeed")
+    sides.delete("jobflows", "f")
+    wait_until(flows.is_gone, what="the flow to go")
+    assert not flows.jobs(), "its jobs went first"
+
+
+def test_what_grpc_writes_is_a_custom_resource_when_it_is_answered(sides: Sides) -> None:
+    flows, client = sides.flows, sides.flows.client
+    flow = flows.flow("f", a="")
+    custom, template = sides.custom("jobflows", "f"), sides.custom("jobtemplates", "a")
+    assert custom is not None
+    assert template is not None
+    assert custom["metadata"]["uid"] == flow.metadata.uid
+
+    known = client.job_templates.get(flows.namespace, "a")
+    spec = known.spec.model_copy(update={"max_retry": 7})
+    changed = client.job_templates.update(known.model_copy(update={"spec": spec})).object
+    assert changed.metadata.generation == 2
+    assert (sides.custom("jobtemplates", "a") or {})["spec"]["maxRetry"] == 7
+    with pytest.raises(ConflictError):
+        client.job_templates.update(changed, expected_generation=1)
+    meta = flow.metadata.model_copy(update={"labels": {"team": "a"}})
+    client.job_flows.update(flow.model_copy(update={"metadata": meta}))
+    assert (sides.custom("jobflows", "f") or {})["metadata"]["labels"] == {"team": "a"}
+    with pytest.raises(AlreadyExistsError):
+        flows.bare_flow("f", a="")
+
+    client.job_templates.delete(flows.namespace, "a")
+    assert sides.custom("jobtemplates", "a") is None
+    with pytest.raises(NotFoundError):
+        client.job_templates.get(flows.namespace, "a")
+    client.job_flows.delete(flows.namespace, "f")
+    wait_until(flows.is_gone, what="the flow to go")
+    assert sides.custom("jobflows", "f") is None
+
+
+def test_a_name_that_is_used_again_waits_for_the_jobs_of_the_flow_before(
+    sides: Sides,
+) -> None:
+    flows = sides.flows
+    sides.apply(make_template("a"))
+    old = sides.apply(make_flow("f", a=""))
+    flows.until_jobs("f-a")
+
+    sides.delete("jobflows", "f")
+    new = sides.apply(make_flow("f", a=""))
+
+    def stored() -> bool:
+        flows.sweep()
+        try:
+            return flows.get().metadata.uid == new["metadata"]["uid"]
+        except NotFoundError:
+            return False
+
+    wait_until(stored, what="the new flow to be stored")
+    flows.until_jobs("f-a")
+    owner = (flows.job("f-a").metadata.owner_references or [])[0]
+    assert owner.uid == new["metadata"]["uid"] != old["metadata"]["uid"]
+
+
+def test_a_flow_that_was_stored_before_gets_a_custom_resource(sides: Sides) -> None:
+    flows = sides.flows
+    made = make_flow("f", a="")
+    meta = made.metadata.model_copy(update={"namespace": flows.namespace})
+    with flows.database.transaction() as session:
+        job_flows.make(session, made.model_copy(update={"metadata": meta}), uid=uuid4())
+
+    wait_until(lambda: sides.custom("jobflows", "f"), what="its custom resource")
+    sides.until_phase("Pending")
+    sides.delete("jobflows", "f")
+    wait_until(flows.is_gone, what="the flow to go")
+
+
+def test_a_flow_that_cannot_be_is_told_so_and_taken_when_it_is_mended(sides: Sides) -> None:
+    flow = make_flow("f", a="", b="nowhere")
+    sides.apply(flow)  # no webhook is asked here
+
+    def told() -> list[str]:
+        listed = sides.cluster.get(f"/api/v1/namespaces/{sides.flows.namespace}/events")
+        return [each["message"] for each in listed["items"]]
+
+    wait_until(lambda: any("nowhere" in message for message in told()), what="an event")
+    assert sides.flows.is_gone(), "it is not stored"
+    mended = encode(make_flow("f", a="", b="a"))["spec"]
+    sides.cluster.merge(sides.at("jobflows", "f"), {"spec": mended})
+    sides.until_flow()
