@@ -61,8 +61,11 @@ CUSTOM: Final = frozenset(
     {
         "events",
         "leases.coordination.k8s.io",
+        "namespaces",
         *(f"queues{part}.scheduling.volcano.sh" for part in ("", "/status")),
         "commands.bus.volcano.sh",
+        "podgroups.scheduling.volcano.sh",
+        *(f"jobs{part}.batch.volcano.sh" for part in ("", "/status", "/finalizers")),
         *(
             f"{kind}{part}.flow.volcano.sh"
             for kind in ("jobflows", "jobtemplates")

@@ -32,6 +32,7 @@ from hekla.store.jobs import StoredJob
 from hekla.store.nudge import Nudge
 from services.controller.__main__ import observing
 from services.controller.acting import Actor
+from services.controller.job_calls import JobCalls
 from services.controller.mirror.owning import Owning
 from services.controller.mirror.running import mirroring
 from services.controller.observer import Observer
@@ -61,6 +62,8 @@ class MirrorScene:
     epoch: int
     mirrors: ExitStack = field(default_factory=ExitStack)
     mirror: Mirror | None = None
+    calls: JobCalls = field(init=False)
+    """What JobService does, while somebody mirrors."""
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     # ---- the mirror
@@ -80,6 +83,7 @@ class MirrorScene:
             )
         )
         self.mirror = made.mirror
+        self.calls = JobCalls(self.database, self.admission, door=made.jobs)
         return made.mirror
 
     def stop(self) -> None:

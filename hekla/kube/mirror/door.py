@@ -30,11 +30,14 @@ from hekla.kube.mirror.deciding import Row, Source
 from hekla.kube.mirror.rows import Mirrored
 from hekla.kube.mirror.standing import Installed
 from hekla.kube.requests import Deletion, Patch, Reply
+from hekla.kube.resources import Resource
 
 TIMEOUT: Final = 5.0
 """Seconds for the API server to answer."""
 PATIENCE: Final = 8.0
 """Seconds for a row to have what was written."""
+TRIES: Final = 10
+"""So often a change is tried that status writes come before."""
 _LOOK: Final = 0.01
 _LONGEST_LOOK: Final = 0.2
 
@@ -166,25 +169,23 @@ class Door:
             InvalidError, DeniedError: the API server refuses it.
             UnavailableError: it does not answer, or the row does not have it in time.
         """
-        key = content.key
+        for _ in range(TRIES):
+            there = self._there(content.key)
+            if call.made(there):
+                return self._stored(there)
+            if (there.uid, there.generation) != (row.custom_uid, row.generation):
+                break
+            [reply] = self._kube.patch_many(
+                [_change(self._resource, there, content, call)], timeout=TIMEOUT
+            )
+            # A status that was written meanwhile is no change that anybody asked for.
+            if reply.status != HTTPStatus.CONFLICT:
+                return self._stored(self._written(reply))
+        raise ConflictError(f"{self._named(content.key)} changed since it was read; try again")
+
+    def _there(self, key: Key) -> Custom:
         reply = self._kube.get(self._resource, key.namespace or None, key.name, timeout=TIMEOUT)
-        there = self._written(reply)
-        if call.made(there):
-            return self._stored(there)
-        if (there.uid, there.generation) != (row.custom_uid, row.generation):
-            raise ConflictError(f"{self._named(key)} changed since it was read; try again")
-        shown = {"labels": dict(there.labels), "annotations": carried(there.annotations)}
-        wanted = {"labels": dict(content.labels), "annotations": dict(content.annotations)}
-        metadata = merging.patch(shown, wanted) or {}
-        metadata["annotations"] = {**metadata.get("annotations", {}), **call.marks}
-        metadata |= {"uid": there.uid, "resourceVersion": str(there.version)}
-        body: dict[str, Any] = {"metadata": metadata}
-        changes = merging.patch(there.spec, content.spec)
-        if changes is not None:
-            body["spec"] = changes
-        patch = Patch(self._resource, key.namespace or None, key.name, body)
-        [reply] = self._kube.patch_many([patch], timeout=TIMEOUT)
-        return self._stored(self._written(reply))
+        return self._written(reply)
 
     def delete(self, row: Row) -> None:
         """Delete the custom resource of a row; return when the row is gone, or going.
@@ -265,6 +266,20 @@ class Door:
     def _named(self, key: Key) -> str:
         name = str(key) if key.namespace else key.name
         return f"{self._resource.kind} {name}"
+
+
+def _change(resource: Resource, there: Custom, content: Content, call: Call) -> Patch:
+    """What makes a custom resource, at this version, into what it shall be."""
+    shown = {"labels": dict(there.labels), "annotations": carried(there.annotations)}
+    wanted = {"labels": dict(content.labels), "annotations": dict(content.annotations)}
+    metadata = merging.patch(shown, wanted) or {}
+    metadata["annotations"] = {**metadata.get("annotations", {}), **call.marks}
+    metadata |= {"uid": there.uid, "resourceVersion": str(there.version)}
+    body: dict[str, Any] = {"metadata": metadata}
+    changes = merging.patch(there.spec, content.spec)
+    if changes is not None:
+        body["spec"] = changes
+    return Patch(resource, there.key.namespace or None, there.key.name, body)
 
 
 def _error(reply: Reply) -> DomainError:

@@ -9,7 +9,7 @@ import pytest
 
 from hekla.api.decode import encode
 from hekla.domain import names
-from hekla.domain.errors import NotFoundError
+from hekla.domain.errors import ConflictError, NotFoundError
 from hekla.domain.names import Key
 from hekla.domain.phases import PodGroupPhase
 from hekla.kube.mirror.custom import ROW_UID
@@ -17,6 +17,7 @@ from hekla.kube.requests import Deletion, Patch
 from hekla.kube.resources import EVENTS, JOBS, NAMESPACES, PODGROUPS
 from hekla.store import history, jobs, mirrored, pod_groups
 from hekla.store.database import Database
+from hekla.store.once import Asking
 from tests.support.mirror_scene import MirrorScene, lasting, mirror_scene
 from tests.support.postgres import Server
 from tests.support.waiting import wait_until
@@ -172,6 +173,55 @@ def test_a_changed_custom_resource_changes_its_job(mirrored_scene: MirrorScene) 
     assert (scene.wait_for_row(name).job.spec.tasks or [])[0].replicas == 2
     scene.delete(name)
     scene.wait_until_nothing_is_left(name)
+
+
+def test_grpc_changes_a_job_of_kubectl_through_its_custom_resource(
+    mirrored_scene: MirrorScene,
+) -> None:
+    scene, name = mirrored_scene, mirrored_scene.name()
+    scene.submit(lasting(name))
+    row = scene.wait_for_row(name)
+
+    changed = lasting(name, priority_class_name=None)
+    [task] = changed.spec.tasks or []
+    spec = changed.spec.model_copy(update={"tasks": [task.model_copy(update={"replicas": 3})]})
+    asking = Asking("UpdateJob", "one", b"body")
+    wanted = changed.model_copy(update={"spec": spec})
+    made = scene.calls.update(wanted, asking, expected_generation=1).job
+    again = scene.calls.update(wanted, asking, expected_generation=1).job
+
+    shown = scene.custom(name) or {}
+    assert made.metadata.generation == shown["metadata"]["generation"] == 2
+    assert shown["spec"]["tasks"][0]["replicas"] == 3
+    assert again.metadata.generation == 2
+    with pytest.raises(ConflictError):
+        scene.calls.update(wanted, Asking("UpdateJob", "two", b"body"), expected_generation=1)
+
+    gone = scene.calls.delete(
+        Key("default", name), Asking("DeleteJob", "three", b""), uid=row.uid
+    )
+
+    assert gone.metadata.deletion_timestamp is not None
+    assert scene.custom(name) is None
+    scene.wait_until_nothing_is_left(name)
+
+
+def test_what_ends_a_job_ends_its_custom_resource(mirrored_scene: MirrorScene) -> None:
+    scene = mirrored_scene
+    expires, removed = scene.name(), scene.name()
+    short = lasting(expires, "100ms", ttl_seconds_after_finished=0)
+    made = scene.submit(short)
+    uid = scene.insert(lasting(removed))
+    scene.run(expires, made["metadata"]["uid"])
+    scene.run(removed, uid)
+    scene.wait_for_phase(removed, "Running")
+
+    scene.calls.delete(Key("default", removed), Asking("DeleteJob", "", b""), uid=uid)
+
+    for name in (expires, removed):
+        scene.wait_until_nothing_is_left(name)
+        wait_until(lambda: scene.stored(name) is None, what="retired")  # noqa: B023
+    assert scene.custom(expires) is None, "it is not taken for a new one"
 
 
 def test_the_same_name_again_is_another_job(mirrored_scene: MirrorScene) -> None:
