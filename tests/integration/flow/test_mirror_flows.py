@@ -160,7 +160,7 @@ def test_a_name_that_is_used_again_waits_for_the_jobs_of_the_flow_before(
     def stored() -> bool:
         flows.sweep()
         try:
-            return flows.get().metadata.uid == new["metadata"]["uid"]
+            return bool(flows.get().metadata.uid == new["metadata"]["uid"])
         except NotFoundError:
             return False
 
