@@ -7,6 +7,7 @@ as they are given; the webhook judges them.
 
 from __future__ import annotations
 
+import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -251,7 +252,11 @@ def _object(model: type[Model], *, defaults: bool) -> Schema:
             properties[key]["default"] = default
         if any(bound.required for bound in _bounds(hints[name])):
             required.append(key)
-    found: Schema = {"type": "object", "properties": properties}
+    found: Schema = {
+        "type": "object",
+        "description": inspect.cleandoc(model.__doc__ or ""),
+        "properties": properties,
+    }
     if required:
         found["required"] = required
     if model in _RULES:
