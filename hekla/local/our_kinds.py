@@ -1,8 +1,10 @@
-"""Hekla's own kinds, defined in a local cluster that is asked to."""
+"""Hekla's own kinds, defined in a local cluster that is asked to.
+
+The models that they are drawn from are slow to load, so only who defines them loads them.
+"""
 
 from __future__ import annotations
 
-from hekla.api import crd
 from hekla.local.objects import Objects
 from hekla.local.registry import DEFINITIONS
 from hekla.local.steps import at_once
@@ -11,7 +13,9 @@ from hekla.local.storage import Storage
 
 def define(storage: Storage, objects: Objects) -> None:
     """Define each kind as it is now; what an older version defined is brought up to date."""
-    for wanted in crd.DEFINITIONS:
+    from hekla.api.crd import DEFINITIONS as OURS  # noqa: N811, PLC0415
+
+    for wanted in OURS:
         there = storage.latest(DEFINITIONS, "", wanted.name)
         if there is None:
             objects.create(DEFINITIONS, "", wanted.manifest())
@@ -22,4 +26,6 @@ def define(storage: Storage, objects: Objects) -> None:
 
 def defined(storage: Storage) -> bool:
     """Whether any of them is."""
-    return any(storage.latest(DEFINITIONS, "", one.name) for one in crd.DEFINITIONS)
+    from hekla.api.crd import DEFINITIONS as OURS  # noqa: N811, PLC0415
+
+    return any(storage.latest(DEFINITIONS, "", one.name) for one in OURS)
