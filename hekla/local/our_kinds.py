@@ -13,7 +13,7 @@ from hekla.local.storage import Storage
 
 def define(storage: Storage, objects: Objects) -> None:
     """Define each kind as it is now; what an older version defined is brought up to date."""
-    from hekla.api.crd import DEFINITIONS as OURS  # noqa: N811, PLC0415
+    from hekla.api.crd import DEFINITIONS as OURS  # noqa: PLC0415
 
     for wanted in OURS:
         there = storage.latest(DEFINITIONS, "", wanted.name)
@@ -26,6 +26,6 @@ def define(storage: Storage, objects: Objects) -> None:
 
 def defined(storage: Storage) -> bool:
     """Whether any of them is."""
-    from hekla.api.crd import DEFINITIONS as OURS  # noqa: N811, PLC0415
+    from hekla.api.crd import DEFINITIONS as OURS  # noqa: PLC0415
 
     return any(storage.latest(DEFINITIONS, "", one.name) for one in OURS)

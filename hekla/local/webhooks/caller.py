@@ -17,16 +17,13 @@ from hekla.local import budgets
 from hekla.local.registry import PODS, SERVICES, Object
 from hekla.local.storage import Storage
 from hekla.local.webhooks.hooks import Hook, Service
+from hekla.local.webhooks.reviews import CallError
 
 ANSWER_LIMIT: Final = 16 * 2**20
 _TOGETHER: Final = 100
 """Connections to one address."""
 _IDLE: Final = 90.0
 _SHOWN: Final = 300
-
-
-class CallError(Exception):
-    """There is no answer; the text says why."""
 
 
 class Place(NamedTuple):

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hekla.local import bodies, errors
 from hekla.local.patch import JsonPatch, UnfitError
@@ -24,9 +24,11 @@ from hekla.local.registry import (
 from hekla.local.steps import DELETE, Step
 from hekla.local.storage import Change, Entry, Storage
 from hekla.local.webhooks import hooks, reviews
-from hekla.local.webhooks.caller import Caller, CallError, finder
 from hekla.local.webhooks.hooks import Hook
-from hekla.local.webhooks.reviews import Answer, UnreadableError
+from hekla.local.webhooks.reviews import Answer, CallError, UnreadableError
+
+if TYPE_CHECKING:
+    from hekla.local.webhooks.caller import Caller
 
 _CONFIGURATIONS: Final = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 
@@ -47,12 +49,22 @@ class Webhooks:
         self._storage = storage
         self._hooks: tuple[Hook, ...] = ()
         self._asked: dict[tuple[str, str, str], _Asked] = {}
-        self.caller = Caller(finder(storage))
+        self._caller: Caller | None = None
 
     def begin(self) -> None:
         """Read what is registered, and follow it."""
         self._read()
         self._storage.listen(self._hear)
+
+    @property
+    def caller(self) -> Caller:
+        """Who calls them."""
+        if self._caller is None:
+            # What it stands on is slow to load, and most clusters have no webhooks.
+            from hekla.local.webhooks.caller import Caller, finder  # noqa: PLC0415
+
+            self._caller = Caller(finder(self._storage))
+        return self._caller
 
     @property
     def any(self) -> bool:
@@ -81,7 +93,8 @@ class Webhooks:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self.caller.close()
+        if self._caller is not None:
+            await self._caller.close()
 
     def _hear(self, changes: Sequence[Change]) -> None:
         if any(change.entry.kind in _CONFIGURATIONS for change in changes):
@@ -95,7 +108,8 @@ class Webhooks:
                 found += _hooks_of(entry)
         self._hooks = tuple(found)
         self._asked.clear()
-        self.caller.forget({hook.bundle for hook in found})
+        if self._caller is not None:
+            self._caller.forget({hook.bundle for hook in found})
 
 
 def _hooks_of(entry: Entry) -> list[Hook]:

@@ -25,6 +25,10 @@ USER: Final[Mapping[str, Any]] = {
 _LONGEST_TEXT: Final = 200
 
 
+class CallError(Exception):
+    """There is no answer; the text says why."""
+
+
 class UnreadableError(Exception):
     """What came back is no answer."""
 
