@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select, update
+from sqlalchemy import false, func, select, update
 
+from hekla.domain import names
 from hekla.domain.names import flow_job_name
 from hekla.store.database import Session
 from hekla.store.flow_schema import FlowStepRow, JobFlowHistoryRow, JobFlowRow
@@ -150,8 +151,11 @@ def is_orphan(session: Session, flow: UUID) -> bool:
     """Whether a flow was removed, so that a job of it must not be."""
     if session.get(JobFlowRow, flow) is not None:
         return False
-    statement = select(JobFlowHistoryRow.uid).where(JobFlowHistoryRow.uid == flow).limit(1)
-    return session.scalars(statement).first() is not None
+    stays = JobFlowHistoryRow.object["metadata"]["annotations"].has_key(names.JOBS_STAY)
+    statement = select(JobFlowHistoryRow.uid).where(
+        JobFlowHistoryRow.uid == flow, func.coalesce(stays, false()).is_(false())
+    )
+    return session.scalars(statement.limit(1)).first() is not None
 
 
 def waiting_for_template(session: Session, namespace: str, template: str) -> Sequence[UUID]:

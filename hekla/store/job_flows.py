@@ -210,8 +210,10 @@ def mark_deleting(session: Session, uid: UUID) -> StoredFlow:
     return _to_stored(row)
 
 
-def retire(session: Session, uid: UUID) -> None:
-    """Move a flow whose jobs are gone out of the way; it is remembered as it is now.
+def retire(session: Session, uid: UUID, *, jobs_stay: bool = False) -> None:
+    """Move a flow whose jobs are gone, or are to stay, out of the way.
+
+    It is remembered as it is now.
 
     Raises:
         NotFoundError: it is gone.
@@ -219,6 +221,9 @@ def retire(session: Session, uid: UUID) -> None:
     stored = get_by_uid(session, uid, to_change=True)
     version = stored.version + 1
     last = last_state(stored.flow, version)
+    if jobs_stay:
+        annotations = last["metadata"].get("annotations") or {}
+        last["metadata"]["annotations"] = {**annotations, names.JOBS_STAY: "true"}
     session.execute(
         insert(JobFlowHistoryRow).values(
             removed_at=now(session),

@@ -7,10 +7,11 @@ when they are gone.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from uuid import UUID
 
 from hekla.api.job_flow import JobFlow
-from hekla.domain.errors import ExhaustedError
+from hekla.domain.errors import ExhaustedError, NotFoundError
 from hekla.domain.names import Key
 from hekla.kube.mirror.deciding import Adopt, Gone, Insert, Replace, Row, RowStep, Update
 from hekla.kube.mirror.following import follow
@@ -18,7 +19,7 @@ from hekla.kube.mirror.rows import Mirrored
 from hekla.kube.resources import JOBFLOWS
 from hekla.rpc.admission import CREATE, UPDATE, Admission
 from hekla.store import job_flows
-from hekla.store.database import Database
+from hekla.store.database import Database, Session
 from services.flow.mirror.reading import Hold, lead, to_object, to_row
 
 
@@ -70,7 +71,7 @@ class FlowRows:
             lead(self._hold, session)
             for step, flow in zip(steps, read, strict=True):
                 if isinstance(step, Gone):
-                    job_flows.let_go(session, UUID(step.row.uid))
+                    _end(session, step)
                 elif flow is not None:
                     job_flows.follow(session, flow, cr_uid=UUID(step.custom.uid))
 
@@ -90,6 +91,16 @@ class FlowRows:
         elif not isinstance(step, Adopt):
             flow = self._admission.job_flow(CREATE, flow).object
         return flow.model_copy(update={"metadata": meta})
+
+
+def _end(session: Session, step: Gone) -> None:
+    """A flow's custom resource is gone; its jobs go too, unless they were to stay."""
+    uid = UUID(step.row.uid)
+    if not step.orphans:
+        job_flows.let_go(session, uid)
+        return
+    with suppress(NotFoundError):  # it was done before
+        job_flows.retire(session, uid, jobs_stay=True)
 
 
 def mirrored_flows(database: Database, admission: Admission, hold: Hold) -> Mirrored:

@@ -146,6 +146,21 @@ def test_what_grpc_writes_is_a_custom_resource_when_it_is_answered(sides: Sides)
     assert sides.custom("jobflows", "f") is None
 
 
+def test_jobs_stay_when_a_flow_is_deleted_without_them(sides: Sides) -> None:
+    flows = sides.flows
+    sides.apply(make_template("a"))
+    sides.apply(make_flow("f", a="", b="a"))
+    flows.until_jobs("f-a")
+
+    body = {"propagationPolicy": "Orphan"}
+    assert sides.cluster.call("DELETE", sides.at("jobflows", "f"), body).code == 200
+
+    wait_until(flows.is_gone, what="the flow to go")
+    wait_until(lambda: sides.custom("jobflows", "f") is None, what="its custom resource")
+    flows.move("f-a", JobPhase.COMPLETED)  # and nobody takes it for one that was forgotten
+    assert flows.jobs() == ["f-a"]
+
+
 def test_a_name_that_is_used_again_waits_for_the_jobs_of_the_flow_before(
     sides: Sides,
 ) -> None:
