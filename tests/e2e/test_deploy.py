@@ -69,7 +69,7 @@ CUSTOM: Final = frozenset(
         *(
             f"{kind}{part}.flow.volcano.sh"
             for kind in ("jobflows", "jobtemplates")
-            for part in ("", "/status")
+            for part in ("", "/status", "/finalizers")
         ),
     }
 )

@@ -6,9 +6,9 @@ uid, so that making it again finds it, whoever made it and whether or not that w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from hekla.domain.errors import DomainError
@@ -17,7 +17,7 @@ from hekla.kube.mirror import bodies
 from hekla.kube.mirror.custom import read
 from hekla.kube.mirror.standing import Installed
 from hekla.kube.requests import Reply
-from hekla.kube.resources import JOBS
+from hekla.kube.resources import JOBFLOWS, JOBS
 from hekla.store.jobs import StoredJob
 from services.controller.mirror.reading import stored_to_row
 
@@ -64,12 +64,33 @@ class Owning:
             return NOBODY
         if stored.custom_uid is not None:
             return Owned(stored.custom_uid)
-        body = bodies.creation(JOBS, stored_to_row(stored), status_apart=True)
         try:
+            row = replace(stored_to_row(stored), owner=self._flow_of(stored, timeout))
+            body = bodies.creation(JOBS, row, status_apart=True)
             [reply] = self._kube.create_many(JOBS, [body], timeout=timeout)
         except DomainError:
             return Owned(unknown=True)
         return self._read(stored, reply)
+
+    def _flow_of(self, stored: StoredJob, timeout: float) -> dict[str, Any] | None:
+        """The owner reference to the flow that a job is a step of, if that is there.
+
+        Kubernetes deletes what belongs to an object that it cannot find.
+
+        Raises:
+            DomainError: it is not known.
+        """
+        for owner in stored.job.metadata.owner_references or ():
+            if (owner.api_version, owner.kind) == (JOBFLOWS.api_version, JOBFLOWS.kind):
+                name, uid = owner.name or "", owner.uid or ""
+                reply = self._kube.get(JOBFLOWS, stored.key.namespace, name, timeout=timeout)
+                if reply.status == HTTPStatus.NOT_FOUND:
+                    return None
+                flow = read(JOBFLOWS, reply.found())
+                if flow.uid != uid or flow.deleting:
+                    return None
+                return bodies.owner_reference(JOBFLOWS.api_version, JOBFLOWS.kind, name, uid)
+        return None
 
     def _read(self, stored: StoredJob, reply: Reply) -> Owned:
         if reply.status == 0:
