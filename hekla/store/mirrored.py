@@ -14,9 +14,10 @@ from sqlalchemy import TextClause, text
 
 from hekla.api.job import Job
 from hekla.api.pod_group import PodGroup
+from hekla.domain.attempt import Kill
 from hekla.domain.errors import AlreadyExistsError, NotFoundError
 from hekla.domain.names import Key
-from hekla.store import batch, events, feed, history, jobs, pod_groups, work
+from hekla.store import attempts, batch, events, feed, history, jobs, pod_groups, work
 from hekla.store.database import Session
 from hekla.store.events import Event
 from hekla.store.objects import to_json, to_text
@@ -156,6 +157,33 @@ def _place(found: Job | PodGroup) -> tuple[str, str]:
 def spent(session: Session, uids: Collection[UUID]) -> set[UUID]:
     """Those of ``uids`` that are of jobs that were removed."""
     return history.past(session, uids)
+
+
+_NOT_EVICTED = text("""
+    with locked as (
+        select uid from attempt
+         where job_uid = :job and outcome = 'Evicted' and not handled
+         order by uid for update
+    )
+    update attempt set outcome = 'Removed', handled = true, doomed = 'JobDeleted'
+     where uid in (select uid from locked)
+""")
+
+
+def remove_job(session: Session, uid: UUID) -> None:
+    """Have a job removed whose custom resource is gone, or going.
+
+    Kubernetes deletes the pods of an owner that is gone, mostly before we do: that is no
+    eviction, and no policy hears of it.
+
+    Raises:
+        NotFoundError: it is gone.
+    """
+    if jobs.get_by_uid(session, uid, to_remove=True).deleting_at is not None:
+        return
+    jobs.mark_deleting(session, uid)
+    session.execute(_NOT_EVICTED, {"job": uid})
+    attempts.doom(session, uid, Kill("JobDeleted", ended=True))
 
 
 _ABANDON = text("""

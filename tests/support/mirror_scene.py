@@ -62,6 +62,7 @@ class MirrorScene:
     epoch: int
     mirrors: ExitStack = field(default_factory=ExitStack)
     mirror: Mirror | None = None
+    mirroring: bool = False
     calls: JobCalls = field(init=False)
     """What JobService does, while somebody mirrors."""
     numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -83,12 +84,14 @@ class MirrorScene:
             )
         )
         self.mirror = made.mirror
+        self.mirroring = True
         self.calls = JobCalls(self.database, self.admission, door=made.jobs)
         return made.mirror
 
     def stop(self) -> None:
         """Mirror no more; what happens now is missed."""
         self.mirrors.close()
+        self.mirroring = False
 
     @property
     def installed(self) -> Installed:

@@ -167,7 +167,7 @@ def _remove(session: Session, row: Row, *, orphans: bool) -> None:
         if orphans:
             mirrored.orphan_job(session, to_uid_of(row))
         else:
-            jobs.mark_deleting(session, to_uid_of(row))
+            mirrored.remove_job(session, to_uid_of(row))
     except NotFoundError:
         return
 
