@@ -25,7 +25,7 @@ class ControllerConfig(ServiceConfig):
     kubeconfig: str = setting(env="KUBECONFIG", default="")
     """The kubeconfig file; empty takes the pod's own account, or ~/.kube/config."""
 
-    workers: int = setting(default=4, minimum=1)
+    workers: int = setting(default=8, minimum=1)
     """Jobs looked at at once."""
 
     claim_lease: timedelta = timedelta(seconds=30)
