@@ -61,7 +61,7 @@ _DEFAULTS: Final = (
         "`spec.plugins`",
         "`svc` with tensorflow, mpi, pytorch or ray; `ssh` with mpi",
     ),
-    ("Queue", "`spec.weight`, `spec.reclaimable`", "`1`, `true`"),
+    ("Queue", "`spec.weight`, `spec.reclaimable`, `spec.parent`", "`1`, `true`, `root`"),
     ("Queue", "`volcano.sh/hierarchy`, `…-weights`", "begin with `root/` and `1/`"),
     (
         "PodGroup",

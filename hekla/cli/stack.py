@@ -101,7 +101,7 @@ def _say(line: str) -> None:
 @click.option(
     "--crds/--no-crds",
     default=None,
-    help="Take jobs by kubectl too, as custom resources.  [default: no-crds]",
+    help="Take jobs by kubectl too, as custom resources.  [default: crds]",
 )
 @click.option(
     "--watch-delay",

@@ -16,12 +16,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,16 +28,18 @@ import click
 import yaml
 
 from hekla.api.job import Job
-from hekla.api.pod_group import PodGroup
-from hekla.client import Attempt, Change, Client
+from hekla.client import Attempt, Client
 from hekla.client.endpoints import HOME_VARIABLE
 from hekla.domain.errors import DomainError
-from hekla.domain.phases import JobPhase, PodGroupPhase
+from hekla.domain.phases import JobPhase
 from hekla.local import up
+from hekla.local.demo_steps import Steps, changes_of
 from hekla.local.endpoints import Home
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 COMMAND: Final = Path(sys.executable).parent / "hekla"
+KUBECTL: Final = Path(sys.executable).parent / "kubectl"
+"""A development dependency."""
 PATIENCE: Final = 15.0
 """Seconds that may pass between two steps of a job."""
 FLOW_PATIENCE: Final = 30.0
@@ -83,7 +84,11 @@ class Demo:
         self._home = Home(folder / "home")
         self._written = folder / "written"
         ours = {name: value for name, value in os.environ.items() if _kept(name)}
-        self._environ = {**ours, HOME_VARIABLE: str(self._home.folder)}
+        self._environ = {
+            **ours,
+            HOME_VARIABLE: str(self._home.folder),
+            "KUBECONFIG": str(self._home.kubeconfig),
+        }
 
     def run(self, without: str) -> None:
         """Both jobs and the flow, from manifest to the end."""
@@ -116,12 +121,13 @@ class Demo:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _single(self, client: Client) -> None:
-        _title(f"examples/job.yaml: one pod in queue 'test', which sleeps {SLEEP} here")
+        _title(f"examples/job.yaml, by kubectl: one pod in queue 'test', sleeping {SLEEP}")
         documents = _documents("job.yaml")
         _containers(documents[1])[0]["command"] = ["sleep", SLEEP]
 
-        self._through(client, "job-1", documents)
+        self._through(client, "job-1", documents, partial(self._kubectl, "create"))
 
+        self._kubectl("get", "vcjob,queue,pods")
         job = client.jobs.get("default", "job-1")
         _check_phases(job)
         _expect(job.spec.queue == "test", "job-1 is not in queue test")
@@ -145,7 +151,7 @@ class Demo:
             )
             container["command"] = [shell, flag, f"{note}\n{script}"]
 
-        self._through(client, "gang", documents)
+        self._through(client, "gang", documents, partial(self._hekla, "apply"))
 
         _check_phases(client.jobs.get("default", "gang"))
         attempts = client.jobs.attempts("default", "gang")
@@ -205,13 +211,17 @@ class Demo:
             )
 
     def _through(
-        self, client: Client, name: str, documents: Sequence[Mapping[str, Any]]
+        self,
+        client: Client,
+        name: str,
+        documents: Sequence[Mapping[str, Any]],
+        submit: Callable[..., str],
     ) -> None:
-        """Apply a manifest and show each step of its job as it comes, to the last."""
-        steps = _Steps(name)
-        with _changes(client, name) as changes, ThreadPoolExecutor(1) as beside:
+        """Submit a manifest and show each step of its job as it comes, to the last."""
+        steps = Steps(name)
+        with changes_of(client, name) as changes, ThreadPoolExecutor(1) as beside:
             text = yaml.safe_dump_all(documents)
-            applied = beside.submit(self._hekla, "apply", "-f", "-", stdin=text)
+            applied = beside.submit(submit, "-f", "-", stdin=text)
             while not steps.over:
                 if applied.done() and (error := applied.exception()) is not None:
                     raise error
@@ -231,113 +241,35 @@ class Demo:
 
     def _hekla(self, *args: str, stdin: str | None = None) -> str:
         """Run the command line and show it; give what it printed."""
-        click.echo(f"$ hekla {' '.join(args)}")
-        done = subprocess.run(
-            [str(COMMAND), *args],
-            input=stdin,
-            env=self._environ,
-            stdout=subprocess.PIPE,
-            stderr=None if args[0] == "up" else subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+        return self._ran(COMMAND, args, stdin)
+
+    def _kubectl(self, *args: str, stdin: str | None = None) -> str:
+        """Run kubectl and show it; give what it printed."""
+        # It keeps what it learns of a server below HOME, and no other may know of ours.
+        return self._ran(KUBECTL, args, stdin, HOME=str(self._folder))
+
+    def _ran(self, program: Path, args: Sequence[str], stdin: str | None, **more: str) -> str:
+        command = f"{program.name} {' '.join(args)}"
+        click.echo(f"$ {command}")
+        try:
+            done = subprocess.run(
+                [str(program), *args],
+                input=stdin or "",
+                env={**self._environ, **more},
+                stdout=subprocess.PIPE,
+                stderr=None if args[0] == "up" else subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise DemoError(f"{program} is not there; 'make setup' installs it") from None
         click.echo(done.stdout, nl=False)
         if done.returncode != 0:
             reason = (done.stderr or "see above").strip().removeprefix("error: ")
-            raise DemoError(f"'hekla {args[0]}' ended with {done.returncode}: {reason}")
+            raise DemoError(
+                f"'{program.name} {args[0]}' ended with {done.returncode}: {reason}"
+            )
         return done.stdout
-
-
-STEPS: Final = {
-    "admitted": "the webhook has filled in defaults, the controller has stored it",
-    "queued": "its pod group waits in the queue",
-    "Inqueue": "the scheduler lets the group in: its pods may be made",
-    "scheduled": "its pods have nodes",
-    "Running": "as many of its pods run as are to run together",
-    "Completed": "it is done",
-}
-ORDER: Final = tuple(STEPS)
-
-
-class _Steps:
-    """Turns changes of a job and its group into steps.
-
-    Job and group come by two watches, so one may be ahead of the other: a step is shown once
-    all before it are known.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._begun = time.monotonic()
-        self._known: dict[str, str] = {}
-        self._shown = 0
-        self.last_at = self._begun
-        """When a step was last shown."""
-
-    @property
-    def over(self) -> bool:
-        """Whether the last step was shown."""
-        return self._shown == len(ORDER)
-
-    @property
-    def last(self) -> str:
-        """The last step that was shown."""
-        return ORDER[self._shown - 1] if self._shown else "nothing"
-
-    def take(self, found: Job | PodGroup) -> None:
-        """Show what is new in ``found``."""
-        if isinstance(found, Job):
-            self._job(found)
-        elif found.metadata.name.startswith(f"{self._name}-"):
-            self._group(found)
-        while not self.over and ORDER[self._shown] in self._known:
-            self._show(ORDER[self._shown])
-
-    def _show(self, step: str) -> None:
-        self._shown += 1
-        self.last_at = time.monotonic()
-        more = f" ({self._known[step]})" if self._known[step] else ""
-        after = self.last_at - self._begun
-        click.echo(f"  {after:5.1f} s  {self._name:6} {step:10} {STEPS[step]}{more}")
-
-    def _job(self, job: Job) -> None:
-        self._knows("admitted", f"a gang of {job.spec.min_available}")
-        past = [condition.status for condition in job.status.conditions or ()]
-        for phase in (JobPhase.RUNNING, JobPhase.COMPLETED):
-            if phase in past:
-                self._knows(phase, "")
-
-    def _group(self, group: PodGroup) -> None:
-        self._knows("queued", f"queue {group.spec.queue}")
-        phases = (PodGroupPhase.INQUEUE, PodGroupPhase.RUNNING, PodGroupPhase.COMPLETED)
-        if group.status.phase in phases:
-            self._knows("Inqueue", "")
-        if group.status.phase in phases[1:]:
-            self._knows("scheduled", "")
-
-    def _knows(self, step: str, detail: str) -> None:
-        self._known.setdefault(step, detail)
-
-
-@contextmanager
-def _changes(client: Client, name: str) -> Iterator[queue.Queue[Job | PodGroup | DomainError]]:
-    """What becomes of a job and of pod groups, from two watches."""
-    found: queue.Queue[Job | PodGroup | DomainError] = queue.Queue()
-
-    def pump(watch: Iterator[Change[Job]] | Iterator[Change[PodGroup]]) -> None:
-        try:
-            for change in watch:
-                if change.object is not None:
-                    found.put(change.object)
-        except DomainError as error:
-            found.put(error)
-
-    for watch in (
-        client.jobs.watch("default", name),
-        client.pod_groups.watch("default"),
-    ):
-        threading.Thread(target=pump, args=(watch,), daemon=True).start()
-    yield found
 
 
 def _check_phases(job: Job) -> None:

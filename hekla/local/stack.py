@@ -61,7 +61,7 @@ class Options:
     """How many of each service, where it is not one."""
     database_url: str | None = None
     """A server of somebody else's; None for our own."""
-    crds: bool = False
+    crds: bool = True
     """Whether jobs, queues and flows are custom resources too, and reviewed as such."""
 
 

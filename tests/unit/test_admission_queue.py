@@ -48,7 +48,7 @@ def updated(queue: Queue, old: Queue, world: FixedWorld = WORLD) -> dict[str, st
 def test_a_queue_that_says_nothing_is_completed() -> None:
     spec = accepted(new(weight=0)).spec
 
-    assert (spec.weight, spec.reclaimable) == (1, True)
+    assert (spec.weight, spec.reclaimable, spec.parent) == (1, True, "root")
 
 
 def test_what_a_queue_says_stays() -> None:
