@@ -26,12 +26,14 @@ from hekla.v1 import (
     pod_group_pb2,
     queue_pb2,
 )
+from services.webhook.https.inventory import ENDPOINTS
 from services.webhook.lint.command import main as lint
 from services.webhook.lint.world import FileWorld
 from services.webhook.rules.admission import Operation, admit
 from services.webhook.rules.pod import Pod
 from services.webhook.rules.world import Limits
-from tests.support.admission_rows import WORLD, Row
+from tests.support.admission_rows import ANY, WORLD, Row
+from tests.support.reviews import patched
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Verdict:
     rules: frozenset[str]
     """Of violations."""
     warnings: frozenset[str]
+    told: frozenset[str] = frozenset()
+    """Paths and messages of violations."""
     stored: Mapping[str, Any] | None = None
 
 
@@ -78,6 +82,7 @@ def library(row: Row, *, off: frozenset[str] = frozenset()) -> Verdict:
         violations={each.path: each.value for each in found.violations},
         rules=frozenset(each.rule for each in found.violations),
         warnings=frozenset(found.warnings),
+        told=frozenset(_told(each.path, each.message) for each in found.violations),
         stored=found.object.raw
         if isinstance(found.object, Pod)
         else decode.encode(found.object),
@@ -146,6 +151,7 @@ def by_grpc(stub: Callable[[Row], stubs.AdmissionServiceStub]) -> Door:
             violations={each.path: each.value for each in found.violations},
             rules=frozenset(each.rule for each in found.violations),
             warnings=frozenset(found.warnings),
+            told=frozenset(_told(each.path, each.message) for each in found.violations),
             stored=stored,
         )
 
@@ -174,11 +180,41 @@ def by_lint(row: Row) -> Verdict:
         allowed=result.exit_code == 0,
         violations={each["path"]: each["value"] for each in found["violations"]},
         rules=frozenset(each["rule"] for each in found["violations"]),
-        warnings=frozenset(
-            f"{each['path']}: {each['message']}" if each["path"] else each["message"]
-            for each in found["warnings"]
-        ),
+        warnings=frozenset(_told(each["path"], each["message"]) for each in found["warnings"]),
+        told=frozenset(_told(each["path"], each["message"]) for each in found["violations"]),
     )
+
+
+def by_https(ask: Callable[[Row, str, str, Any, Any], Any]) -> Door:
+    """The door of API servers; ``ask`` sends an object to a path and gives the response."""
+
+    def door(row: Row) -> Verdict | None:
+        plural, operation = f"{row.object['kind'].lower()}s", _operation(row).value
+        path = f"/{plural}/validate"
+        if path not in ENDPOINTS or operation not in ENDPOINTS[path].operations:
+            return None
+        value: Any = dict(row.object)
+        if operation == "CREATE" and f"/{plural}/mutate" in ENDPOINTS:
+            value = patched(ask(row, f"/{plural}/mutate", operation, value, None), value)
+        sent = (None, value) if row.delete else (value, row.old)
+        found = ask(row, path, operation, *sent)
+        causes = found.get("status", {}).get("details", {}).get("causes", ())
+        told = {_told(each["field"], each["message"]) for each in causes}
+        if not found["allowed"] and not told:
+            told = {found["status"]["message"]}
+        return Verdict(
+            allowed=found["allowed"],
+            violations={each["field"]: ANY for each in causes},
+            rules=frozenset(),
+            warnings=frozenset(found.get("warnings", ())),
+            told=frozenset(told),
+        )
+
+    return door
+
+
+def _told(path: str, message: str) -> str:
+    return f"{path}: {message}" if path else message
 
 
 def _is(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
