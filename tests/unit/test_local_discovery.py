@@ -8,25 +8,13 @@ from typing import Any
 import orjson
 import pytest
 
-from hekla.api.crd import DEFINITIONS
-from hekla.local import definition_rules
 from hekla.local.discovery import Discovery, Document
 from hekla.local.openapi import OpenApi
-from hekla.local.registry import Registry
+from tests.support.defined import registry
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2BETA1 = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 JSON = "application/json"
-
-
-def registry() -> Registry:
-    """What is served once our kinds are defined."""
-    served = Registry()
-    for one in DEFINITIONS:
-        manifest = one.manifest()
-        definition_rules.defaults(manifest)
-        served.define(*definition_rules.defined(manifest))
-    return served
 
 
 def body(found: Document | None) -> Any:

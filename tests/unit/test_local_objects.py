@@ -19,9 +19,10 @@ from hekla.local.errors import ApiError
 from hekla.local.journal import Journal
 from hekla.local.objects import Deletion, Objects
 from hekla.local.patch import JsonPatch, MergePatch, Patch
-from hekla.local.registry import BUILT_IN, Kind, Object, Registry
+from hekla.local.registry import Kind, Object
 from hekla.local.steps import Writing, at_once
 from hekla.local.storage import Entry, Storage, entry_of
+from tests.support import defined
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -62,9 +63,13 @@ BODIES = st.fixed_dictionaries(
 )
 
 
+SERVED = defined.registry()
+KINDS = st.sampled_from(list(SERVED))
+
+
 def with_objects(play: Callable[[Objects, Storage], None]) -> None:
     async def run(path: Path) -> None:
-        storage = Storage(Journal(path), Registry())
+        storage = Storage(Journal(path), SERVED)
         objects = Objects(storage, now=lambda: NOW)
         objects.create(registry.NAMESPACES, "", {"metadata": {"name": "here"}})
         play(objects, storage)
@@ -76,7 +81,7 @@ def with_objects(play: Callable[[Objects, Storage], None]) -> None:
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(BUILT_IN), BODIES, BODIES), min_size=1, max_size=4))
+@given(st.lists(st.tuples(KINDS, BODIES, BODIES), min_size=1, max_size=4))
 def test_whatever_is_sent_is_done_or_refused(sent: list[tuple[Kind, Any, Any]]) -> None:
     def play(objects: Objects, storage: Storage) -> None:
         for kind, body, change in sent:
