@@ -96,11 +96,13 @@ class FlowRows:
 def _end(session: Session, step: Gone) -> None:
     """A flow's custom resource is gone; its jobs go too, unless they were to stay."""
     uid = UUID(step.row.uid)
-    if not step.orphans:
-        job_flows.let_go(session, uid)
-        return
     with suppress(NotFoundError):  # it was done before
-        job_flows.retire(session, uid, jobs_stay=True)
+        if step.orphans:
+            job_flows.retire(session, uid, jobs_stay=True)
+        elif step.custom is not None:
+            job_flows.mark_deleting(session, uid)  # it shows that until it is gone
+        else:
+            job_flows.let_go(session, uid)
 
 
 def mirrored_flows(database: Database, admission: Admission, hold: Hold) -> Mirrored:

@@ -161,6 +161,22 @@ def test_jobs_stay_when_a_flow_is_deleted_without_them(sides: Sides) -> None:
     assert flows.jobs() == ["f-a"]
 
 
+def test_a_flow_that_goes_after_its_jobs_shows_that_it_goes(sides: Sides) -> None:
+    flows = sides.flows
+    sides.apply(make_template("a"))
+    made = sides.apply(make_flow("f", a=""))
+    sides.cluster.merge(sides.at("jobflows", "f"), {"metadata": {"finalizers": ["a.b/c"]}})
+    flows.until_jobs("f-a")
+
+    sides.delete("jobflows", "f")
+
+    sides.until_phase("Terminating")
+    wait_until(lambda: not flows.sweep(), what="its job to go")
+    assert flows.get().metadata.uid == made["metadata"]["uid"], "or it would be taken again"
+    sides.cluster.merge(sides.at("jobflows", "f"), {"metadata": {"finalizers": None}})
+    wait_until(flows.is_gone, what="the flow to go")
+
+
 def test_a_name_that_is_used_again_waits_for_the_jobs_of_the_flow_before(
     sides: Sides,
 ) -> None:
