@@ -33,6 +33,8 @@ from hekla.v1 import (
 REVIEW_TIMEOUT_SECONDS: Final = 10.0
 PATIENCE_SECONDS: Final = 1.0
 """For so long a webhook that is being started again is tried."""
+LARGEST_BATCH: Final = 100
+"""Objects reviewed in one call."""
 CREATE: Final = "CREATE"
 UPDATE: Final = "UPDATE"
 DELETE: Final = "DELETE"
@@ -107,28 +109,51 @@ class Admission:
         """Have a pod group reviewed."""
         return self._reviewed(operation, group, old)
 
-    def _reviewed(self, operation: str, new: Kind, old: Kind | None) -> Admitted[Kind]:
-        field, message = _KINDS[type(new)]
-        objects: dict[str, Any] = {field: to_message(new, message)}
-        if old is not None:
-            objects[f"old_{field}"] = to_message(old, message)
-        response = self._review(messages.AdmissionRequest(operation=operation, **objects))
-        return Admitted(to_model(getattr(response, field), type(new)), list(response.warnings))
+    def jobs(self, asked: Sequence[tuple[str, Job, Job | None]]) -> Sequence[Admitted[Job]]:
+        """Have many jobs reviewed, each with its operation and what it replaces.
 
-    def _review(self, request: messages.AdmissionRequest) -> messages.AdmissionResponse:
+        They are in the order given; the first that is refused is told of, for all.
+        """
+        requests = [_request(operation, new, old) for operation, new, old in asked]
+        chunks = [
+            requests[start : start + LARGEST_BATCH]
+            for start in range(0, len(requests), LARGEST_BATCH)
+        ]
+        responses = [one for chunk in chunks for one in self._review(chunk)]
+        return [_admitted(Job, response) for response in responses]
+
+    def _reviewed(self, operation: str, new: Kind, old: Kind | None) -> Admitted[Kind]:
+        [response] = self._review([_request(operation, new, old)])
+        return _admitted(type(new), response)
+
+    def _review(
+        self, requests: Sequence[messages.AdmissionRequest]
+    ) -> Sequence[messages.AdmissionResponse]:
         def call() -> messages.ReviewResponse:
             with translated("the webhook"):
                 return self._stub.Review(
-                    messages.ReviewRequest(requests=[request]), timeout=REVIEW_TIMEOUT_SECONDS
+                    messages.ReviewRequest(requests=requests), timeout=REVIEW_TIMEOUT_SECONDS
                 )
 
-        response = patiently(call, patience=PATIENCE_SECONDS).responses[0]
-        if not response.allowed:
-            violations = [
-                Violation(one.path, one.message, one.passing, one.rule, one.value)
-                for one in response.violations
-            ]
-            if violations and all(one.passing for one in violations):
-                raise PreconditionError("; ".join(str(one) for one in violations))
-            raise InvalidError.of(violations)
-        return response
+        return patiently(call, patience=PATIENCE_SECONDS).responses
+
+
+def _request(operation: str, new: Model, old: Model | None) -> messages.AdmissionRequest:
+    field, message = _KINDS[type(new)]
+    objects: dict[str, Any] = {field: to_message(new, message)}
+    if old is not None:
+        objects[f"old_{field}"] = to_message(old, message)
+    return messages.AdmissionRequest(operation=operation, **objects)
+
+
+def _admitted(kind: type[Kind], response: messages.AdmissionResponse) -> Admitted[Kind]:
+    if not response.allowed:
+        violations = [
+            Violation(one.path, one.message, one.passing, one.rule, one.value)
+            for one in response.violations
+        ]
+        if violations and all(one.passing for one in violations):
+            raise PreconditionError("; ".join(str(one) for one in violations))
+        raise InvalidError.of(violations)
+    found = to_model(getattr(response, _KINDS[kind][0]), kind)
+    return Admitted(found, list(response.warnings))

@@ -78,7 +78,7 @@ class JobRows:
 
     def take_many(self, steps: Sequence[RowStep]) -> None:
         """Do all of these, or none."""
-        objects = [self._reviewed(step) for step in steps]
+        objects = self._reviewed(steps)
         for step in steps:
             if isinstance(step, Gone) and step.orphans:
                 self._let_go_of_pods(step.row)
@@ -131,16 +131,20 @@ class JobRows:
     def _born(custom: Custom, job: Job) -> Born:
         return Born(to_uid(custom), max(1, custom.generation), job)
 
-    def _reviewed(self, step: RowStep) -> Job | None:
-        """The job that a custom resource holds, admitted: a webhook may have been away."""
-        match step:
-            case Insert(custom) | Replace(custom):
-                return self._admission.job(CREATE, to_object(Job, custom)).object
-            case Update(custom, row):
-                with self._database.transaction() as session:
-                    before = jobs.get_by_uid(session, to_uid_of(row)).job
-                return self._admission.job(UPDATE, to_object(Job, custom), before).object
-        return None
+    def _reviewed(self, steps: Sequence[RowStep]) -> Sequence[Job | None]:
+        """The jobs that custom resources hold, admitted: a webhook may have been away."""
+        asked: dict[int, tuple[str, Job, Job | None]] = {}
+        for place, step in enumerate(steps):
+            match step:
+                case Insert(custom) | Replace(custom):
+                    asked[place] = (CREATE, to_object(Job, custom), None)
+                case Update(custom, row):
+                    with self._database.transaction() as session:
+                        before = jobs.get_by_uid(session, to_uid_of(row)).job
+                    asked[place] = (UPDATE, to_object(Job, custom), before)
+        admitted = self._admission.jobs(list(asked.values()))
+        found = dict(zip(asked, (one.object for one in admitted), strict=True))
+        return [found.get(place) for place in range(len(steps))]
 
 
 def _released(pod: Mapping[str, Any]) -> Patch:
