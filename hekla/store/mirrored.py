@@ -101,8 +101,9 @@ def group_keys(session: Session) -> Sequence[Key]:
     """Names of the pod groups that have a custom resource, or may have one."""
     rows = session.execute(
         text(
-            "select g.namespace, g.name from pod_group g left join job j on j.uid = g.job_uid"
-            " where g.cr_uid is not null or g.job_uid is null or j.cr_uid is not null"
+            "select namespace, name from pod_group where cr_uid is not null or job_uid is null"
+            " union select g.namespace, g.name from job j join pod_group g on g.job_uid = j.uid"
+            " where j.cr_uid is not null"
         )
     )
     return [Key(*row) for row in rows]
@@ -162,7 +163,8 @@ def spent(session: Session, uids: Collection[UUID]) -> set[UUID]:
 _NOT_EVICTED = text("""
     with locked as (
         select uid from attempt
-         where job_uid = :job and outcome = 'Evicted' and not handled
+         where job_uid = :job and outcome = 'Evicted' and current
+           and (not handled or finished_at > clock_timestamp() - interval '5 s')
          order by uid for update
     )
     update attempt set outcome = 'Removed', handled = true, doomed = 'JobDeleted'

@@ -55,6 +55,7 @@ class JobRow(Base):
         ),
         Index("job_created_at_idx", "created_at", "uid"),
         Index("job_queue_idx", "queue"),
+        Index("job_custom_idx", "cr_uid", postgresql_where=text("cr_uid is not null")),
     )
 
     uid: Mapped[UUID] = mapped_column(primary_key=True)
@@ -227,6 +228,7 @@ class PodGroupRow(Base):
         CheckConstraint(listed("phase", PodGroupPhase), name="phase"),
         ForeignKeyConstraint(["job_uid"], ["job.uid"]),
         Index("pod_group_queue_idx", "queue"),
+        Index("pod_group_custom_idx", "cr_uid", postgresql_where=text("cr_uid is not null")),
         Index("pod_group_created_at_idx", "created_at", "uid"),
     )
 

@@ -78,7 +78,7 @@ class MirrorScene:
                 self.kube,
                 self.hub,
                 holder=str(uuid4()),
-                status_rate=100,
+                status_rate=200,
                 counts=QueueCounts(self.database),
                 closing=lambda: None,
             )
