@@ -93,11 +93,10 @@ def test_a_job_is_watched_awaited_and_its_output_read(kubectl: Kubectl, tmp_path
     assert [seen.index(phase) for phase in order] == sorted(seen.index(one) for one in order)
 
 
-@pytest.mark.parametrize("how", ["background", "foreground", "orphan"])
-def test_however_a_job_is_deleted_its_pods_end_with_it(
+@pytest.mark.parametrize("how", ["background", "foreground"])
+def test_a_job_that_is_deleted_takes_its_pods_along(
     kubectl: Kubectl, tmp_path: Path, how: str
 ) -> None:
-    """Orphaned pods would be nobody's: the job's own end takes them."""
     name = f"gone-{how}"
     kubectl.ok("create", "-f", "-", stdin=text(job(name, tmp_path)))
     kubectl.ok("wait", RUNNING, f"vcjob/{name}", "--timeout=30s")
@@ -107,8 +106,27 @@ def test_however_a_job_is_deleted_its_pods_end_with_it(
     if how == "foreground":
         assert pods(kubectl, name) == []
     wait_until(lambda: not pods(kubectl, name), timeout=20, what="its pods to end")
-    groups = kubectl.names("podgroup")
-    assert not [group for group in groups if f"/{name}-" in group]
+    wait_until(
+        lambda: not [group for group in kubectl.names("podgroup") if f"/{name}-" in group],
+        what="its group to go",
+    )
+
+
+def test_orphaned_pods_run_on_and_are_nobodys(
+    kubectl: Kubectl, open_stack: Stack, tmp_path: Path
+) -> None:
+    kubectl.ok("create", "-f", "-", stdin=text(job("orphans", tmp_path)))
+    kubectl.ok("wait", RUNNING, "vcjob/orphans", "--timeout=30s")
+
+    kubectl.ok("delete", "vcjob", "orphans", "--cascade=orphan", "--timeout=30s")
+
+    wait_until(
+        lambda: open_stack.run("job", "get", "orphans").returncode != 0, what="its row to go"
+    )
+    left = kubectl.json("get", "pod", "orphans-main-0")
+    assert left["status"]["phase"] == "Running"
+    assert "ownerReferences" not in left["metadata"]
+    kubectl.ok("delete", "pod", "orphans-main-0", "--timeout=20s")
 
 
 REFUSED: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
