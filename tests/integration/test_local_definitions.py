@@ -307,11 +307,21 @@ def test_a_definition_goes_when_its_objects_have(cluster: LocalCluster) -> None:
 def test_defined_kinds_and_their_objects_survive_a_restart(cluster: LocalCluster) -> None:
     cluster.make(QUEUES, named("lasting", spec={"weight": 7}))
     before = cluster.get(f"{QUEUES}/lasting")
+    cluster.make(CRDS, widget("leavings"))
+    path = "/apis/example.com/v1/namespaces/default/leavings"
+    cluster.make(path, {"metadata": {"name": "held", "finalizers": ["example.com/wait"]}})
+    cluster.call("DELETE", f"{CRDS}/leavings.example.com")
 
     cluster.kill()
     cluster.start()
 
     assert cluster.get(f"{QUEUES}/lasting") == before
+    assert conditions(cluster, "leavings.example.com")["Terminating"] == "True"
+    assert cluster.merge(f"{path}/held", {"metadata": {"finalizers": None}}).code == 200
+    wait_until(
+        lambda: cluster.call("GET", f"{CRDS}/leavings.example.com").code == 404,
+        what="the end of a definition whose deletion was cut short",
+    )
     assert cluster.call("POST", QUEUES, named("x", spec={"weight": 0})).code == 422
     assert conditions(cluster, "queues.scheduling.volcano.sh")["Established"] == "True"
 
