@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tools import draw_admission, draw_config, draw_flow_states, draw_states
+from tools import draw_admission, draw_config, draw_flow_states, draw_pod_fields, draw_states
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/admission.md": draw_admission.draw,
     "docs/configuration.md": draw_config.draw,
+    "services/webhook/rules/pods/fields.py": draw_pod_fields.draw,
     "docs/states.md": lambda: f"{draw_states.draw()}\n{draw_flow_states.draw()}",
 }
 

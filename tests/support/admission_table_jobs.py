@@ -299,6 +299,22 @@ def of_templates() -> Iterator[Row]:
     yield Row("U183", job(task(template=less)), {whole: '"2"'})
     more = asking(pod={"requests": {"cpu": "6"}, "limits": {"cpu": "4"}})
     yield Row("U183 above the limit", job(task(template=more)), {whole: '"6"'})
+    misspelt = {"name": "c", "image": "i", "comand": ["sh"]}
+    yield Row(
+        "§0 an unknown field",
+        job(task(template=template(containers=[misspelt], host="x"))),
+        {
+            f"{T}.template.spec.containers[0].comand": ANY,
+            f"{T}.template.spec.host": '"x"',
+        },
+        differs="An unknown field is dropped",
+    )
+    yield Row(
+        "§0 an unknown field, warned of",
+        job(task(template=template(containers=[misspelt]))),
+        warned=["job.known-fields"],
+        extra_warns=True,
+    )
     half = task(template=asking(requests={"cpu": "1500m"}), topologyPolicy="restricted")
     yield Row("§3.6", job(half), {f"{asked}.cpu": '"1500m"'})
     vast = job(task(template=asking(requests={"cpu": "17"})))

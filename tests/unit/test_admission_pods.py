@@ -426,3 +426,56 @@ def test_no_template_breaks_the_rules(template: dict[str, Any]) -> None:
         assert found.path.startswith("t.")
         assert str(found).isprintable()
     list(pods.whole_cores(template, "t"))
+
+
+@pytest.mark.parametrize(
+    ("template", "path", "hint"),
+    [
+        ({"metdata": {}}, "t.metdata", "metadata"),
+        (of(containrs=[]), "t.spec.containrs", "containers"),
+        (of(containers=[container(comand=[])]), "t.spec.containers[0].comand", "command"),
+        (of(containers=[container(env=[{"key": "A"}])]), "t.spec.containers[0].env[0].key", ""),
+        (asking(request={}), "t.spec.containers[0].resources.request", "requests"),
+        (
+            of(volumes=[{"name": "a", "configMap": {"nam": "b"}}]),
+            "t.spec.volumes[0].configMap.nam",
+            "name",
+        ),
+        (
+            of(affinity={"nodeAffinity": {"required": {}}}),
+            "t.spec.affinity.nodeAffinity.required",
+            "",
+        ),
+    ],
+)
+def test_a_field_that_kubernetes_does_not_know_is_found(
+    template: Any, path: str, hint: str
+) -> None:
+    [found] = pods.unknown(template, "t")
+    assert found.path == path
+    assert ("did you mean" in found.message) == bool(hint)
+    assert hint in found.message
+
+
+def test_keys_that_people_choose_are_no_fields() -> None:
+    free = of(
+        nodeSelector={"any.thing/goes": "x"},
+        overhead={"vendor.com/card": "1"},
+        containers=[container(resources={"limits": {"vendor.com/card": "1"}})],
+    )
+    free["metadata"] = {"labels": {"a": "b"}, "annotations": {"c": "d"}}
+    free["metadata"]["creationTimestamp"] = None
+    assert list(pods.unknown(free, "t")) == []
+    claim = {"accessModes": [], "resources": {"requests": {"storage": "1Gi"}}}
+    assert list(pods.unknown(claim, "v", pods.CLAIM)) == []
+    assert [each.path for each in pods.unknown({"size": 1}, "v", pods.CLAIM)] == ["v.size"]
+
+
+def test_no_more_than_some_unknown_fields_are_told_of() -> None:
+    many = {f"x{index}": 1 for index in range(1000)}
+    assert len(list(pods.unknown(many, "t"))) == 50
+
+
+@given(JSON)
+def test_whatever_a_template_is_unknown_fields_are_looked_for(value: Any) -> None:
+    assert all(each.path.startswith("t") for each in pods.unknown(value, "t"))

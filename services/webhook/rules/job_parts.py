@@ -68,6 +68,14 @@ def _templates(case: Case[Job]) -> Iterator[Violation]:
         yield from pods.violations(task.template, f"{place}.template")
 
 
+def _known_fields(case: Case[Job]) -> Iterator[Violation]:
+    for place, task in placed_tasks(case.object):
+        yield from pods.unknown(task.template, f"{place}.template")
+    for index, volume in enumerate(case.object.spec.volumes or ()):
+        place = paths.at("spec.volumes", index, "volumeClaim")
+        yield from pods.unknown(volume.volume_claim, place, pods.CLAIM)
+
+
 def _whole_cores(case: Case[Job]) -> Iterator[Violation]:
     for place, task in placed_tasks(case.object):
         if task.topology_policy not in NO_NUMA_POLICY:
@@ -204,6 +212,16 @@ RULES: Final = (
         path="spec.tasks[].template",
         says="Kubernetes could make the task's pods (see Pod templates).",
         example="containers: [{name: c}]",
+    ),
+    Rule(
+        name="job.known-fields",
+        kinds=JOB,
+        operations=CREATION,
+        check=_known_fields,
+        path="spec.tasks[].template, spec.volumes[].volumeClaim",
+        says="Kubernetes knows every field, also deep inside.",
+        example="containers: [{name: c, image: x, comand: [sh]}]",
+        beyond=True,
     ),
     Rule(
         name="job.whole-cores",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from services.webhook.rules.pods.resources import is_integral, whole_cores
 from services.webhook.rules.pods.template import violations
+from services.webhook.rules.pods.unknown import CLAIM, unknown
 from services.webhook.rules.pods.volumes import mounts
 
-__all__ = ["is_integral", "mounts", "violations", "whole_cores"]
+__all__ = ["CLAIM", "is_integral", "mounts", "unknown", "violations", "whole_cores"]
