@@ -15,7 +15,7 @@ from hekla.domain.names import SCHEDULER_NAME
 from hekla.rpc.service import ServiceConfig
 from services.webhook.https.inventory import ENDPOINTS, REGISTERED
 from services.webhook.https.registration import Target
-from services.webhook.rules.resource_groups import ResourceGroup, read_groups
+from services.webhook.limits import groups_in
 from services.webhook.rules.world import COMPATIBLE, Limits
 
 
@@ -45,7 +45,8 @@ class WebhookConfig(ServiceConfig):
     """What rules do that Volcano does not have."""
 
     resource_groups: Path | None = None
-    """A file of resource groups, as Volcano's --admission-conf has them."""
+    """A file of resource groups, as Volcano's --admission-conf has them; read again when it
+    changes."""
 
     compat: tuple[str, ...] = ()
     """Differences from Volcano to take back, by the names of docs/differences.md:
@@ -132,7 +133,7 @@ class WebhookConfig(ServiceConfig):
             protect_root_queue=self.protect_root_queue,
             protect_used_queues=self.protect_used_queues,
             extra_warns=self.admission_extra == "warn",
-            resource_groups=_groups(self.resource_groups),
+            resource_groups=groups_in(self.resource_groups),
             compat=_known(self.compat),
         )
 
@@ -145,15 +146,6 @@ def _host(url: str) -> str | None:
         return parts.hostname if parts.scheme == "https" and bare and parts.port != 0 else None
     except ValueError:  # a port that is no number
         return None
-
-
-def _groups(path: Path | None) -> tuple[ResourceGroup, ...]:
-    if path is None:
-        return ()
-    try:
-        return read_groups(path.read_text())
-    except (OSError, UnicodeDecodeError, InvalidError) as error:
-        raise InvalidError(f"the resource groups in {path}: {error}") from None
 
 
 def _known(compat: tuple[str, ...]) -> frozenset[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hekla.domain.errors import InvalidError
+from services.webhook.limits import LimitsNow, groups_in
 from services.webhook.rules.admission import Operation, admit
 from services.webhook.rules.pod import Pod
 from services.webhook.rules.resource_groups import read_groups
@@ -111,3 +113,31 @@ def test_a_file_that_cannot_be_read_says_why(text: str, message: str) -> None:
 
 def test_an_empty_file_has_no_groups() -> None:
     assert read_groups("# all of it is commented out\n") == ()
+
+
+def test_a_file_that_changes_is_read_again_and_a_wrong_one_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "groups.yaml"
+    file.write_text("resourceGroups: [{resourceGroup: a}]")
+    limits = LimitsNow(Limits(resource_groups=groups_in(file)), file)
+
+    def names() -> list[str]:
+        return [group.name for group in limits().resource_groups]
+
+    assert names() == ["a"]
+    file.write_text("resourceGroups: [{resourceGroup: b}, {resourceGroup: c}]")
+    assert names() == ["b", "c"]
+    file.write_text("resourceGroups: 5")
+    assert names() == ["b", "c"]
+    file.unlink()
+    assert names() == ["b", "c"]
+    fresh = tmp_path / "fresh.yaml"
+    fresh.write_text("resourceGroups: []")
+    fresh.replace(file)
+    assert names() == []
+
+
+def test_without_a_file_there_are_no_groups() -> None:
+    assert LimitsNow(Limits(), None)() == Limits()
+    assert groups_in(None) == ()

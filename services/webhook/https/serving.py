@@ -24,6 +24,7 @@ from services.webhook.https.judge import judge
 from services.webhook.https.keeping import FileKeeper, Keeper, SecretKeeper
 from services.webhook.https.registration import Registrar
 from services.webhook.https.upkeep import Upkeep
+from services.webhook.limits import LimitsNow
 from services.webhook.world import UNKNOWN, Cluster, StoredWorld
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ def https(
         kube = _kube(settings, running)
         known = cluster or (UNKNOWN if kube is None else KubeCluster(kube))
 
-        limits = settings.limits
+        limits = LimitsNow(settings.limits, settings.resource_groups)
 
         find = projected.stored(database)
 
@@ -73,7 +74,7 @@ def https(
             made = projected.judge(endpoint, asked, find)
             if made is not None:
                 return made
-            return judge(endpoint, asked, StoredWorld(database, known), limits)
+            return judge(endpoint, asked, StoredWorld(database, known), limits())
 
         executor = ThreadPoolExecutor(settings.rpc_threads, thread_name_prefix="review")
         running.callback(executor.shutdown, wait=False)
