@@ -7,12 +7,13 @@ object that users see. Its generation is that of the custom resource.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import TextClause, text
 
-from hekla.api.job import Job
+from hekla.api.job import Job, JobStatus
 from hekla.api.pod_group import PodGroup
 from hekla.domain.attempt import Kill
 from hekla.domain.errors import AlreadyExistsError, NotFoundError
@@ -48,6 +49,10 @@ class Born(NamedTuple):
     uid: UUID
     generation: int
     object: Any
+    created_at: datetime
+    """When the custom resource was made, to the second below."""
+    ended: JobStatus | None = None
+    """How it stands, if it has ended already: it is not run again."""
 
 
 _NAMED: Final = """
@@ -111,12 +116,17 @@ def group_keys(session: Session) -> Sequence[Key]:
 
 _INSERT_JOBS = text("""
     insert into job (uid, cr_uid, origin, generation, counters, namespace, name, labels,
-                     annotations, spec, queue, owner)
+                     annotations, spec, queue, owner, created_at, status, phase,
+                     started_at, finished_at)
     select uid, uid, 'kube', generation, jsonb_build_object('generation', generation),
-           namespace, name, labels, annotations, spec, queue, owner
+           namespace, name, labels, annotations, spec, queue, owner,
+           least(clock_timestamp(), created_at + interval '1 s'),
+           coalesce(status, '{}'), coalesce(phase, 'Pending'),
+           finished_at, finished_at
       from jsonb_to_recordset(cast(:rows as jsonb))
            as j(uid uuid, generation int, namespace text, name text, labels jsonb,
-                annotations jsonb, spec jsonb, queue text, owner jsonb)
+                annotations jsonb, spec jsonb, queue text, owner jsonb,
+                created_at timestamptz, status jsonb, phase text, finished_at timestamptz)
     on conflict do nothing
     returning uid, version
 """)
@@ -130,7 +140,7 @@ def insert_jobs(session: Session, born: Sequence[Born]) -> None:
     Raises:
         AlreadyExistsError: another job has such a name; roll back.
     """
-    rows = [jobs.new_row(one.uid, one.object) | {"generation": one.generation} for one in born]
+    rows = [_new_job(one) for one in born]
     made = batch.answer(session, batch.rows_of(_INSERT_JOBS, {"rows": to_text(rows)}))
     if len(made) < len(born):
         _refuse_others(
@@ -141,6 +151,19 @@ def insert_jobs(session: Session, born: Sequence[Born]) -> None:
         *[feed.Change(jobs.KIND, str(row.uid), row.version, feed.ADDED) for row in made],
     )
     work.wake(session, jobs.KIND, *[str(row.uid) for row in made])
+
+
+def _new_job(born: Born) -> dict[str, Any]:
+    row = jobs.new_row(born.uid, born.object)
+    row |= {"generation": born.generation, "created_at": born.created_at.isoformat()}
+    if born.ended is not None:
+        state = born.ended.state
+        row |= {
+            "status": to_json(born.ended),
+            "phase": state.phase,
+            "finished_at": state.last_transition_time or row["created_at"],
+        }
+    return row
 
 
 def _refuse_others(session: Session, born: Sequence[Born]) -> None:
@@ -279,9 +302,10 @@ def adopt_job(session: Session, uid: UUID, custom: UUID, *, wake: bool = True) -
 
 _INSERT_GROUP = text("""
     insert into pod_group (uid, cr_uid, origin, generation, namespace, name, labels,
-                           annotations, spec, queue)
+                           annotations, spec, queue, created_at)
     values (:uid, :uid, 'kube', :generation, :namespace, :name, cast(:labels as jsonb),
-            cast(:annotations as jsonb), cast(:spec as jsonb), :queue)
+            cast(:annotations as jsonb), cast(:spec as jsonb), :queue,
+            least(clock_timestamp(), cast(:created_at as timestamptz) + interval '1 s'))
     on conflict do nothing
     returning version
 """)
@@ -298,6 +322,7 @@ def insert_group(session: Session, born: Born) -> None:
     values = {
         "uid": born.uid,
         "generation": born.generation,
+        "created_at": born.created_at,
         "namespace": meta.namespace,
         "name": meta.name,
         "labels": to_text(meta.labels or {}),

@@ -31,9 +31,8 @@ from hekla.kube.resources import JOBS, PODGROUPS
 from hekla.rpc.admission import CREATE, UPDATE, Admission
 from hekla.store import mirrored, pod_groups
 from hekla.store.database import Database, Session
-from hekla.store.mirrored import Born
 from services.controller.mirror.jobs import Hold, held, to_uid_of
-from services.controller.mirror.reading import to_object, to_row, to_uid
+from services.controller.mirror.reading import born, to_object, to_row, to_uid
 
 Owner = Callable[[Key], Custom | None]
 """The custom resource of a job, as far as is known.
@@ -106,9 +105,11 @@ def _is_of(custom: Custom, job_uid: str) -> bool:
 def _take(session: Session, step: RowStep, group: PodGroup | None) -> None:
     match step:
         case Insert(custom):
-            mirrored.insert_group(session, _born(custom, group))
+            assert group is not None
+            mirrored.insert_group(session, born(custom, group))
         case Replace(custom, row):
-            mirrored.replace_group(session, to_uid_of(row), _born(custom, group))
+            assert group is not None
+            mirrored.replace_group(session, to_uid_of(row), born(custom, group))
         case Update(custom, row):
             assert group is not None
             uid = to_uid_of(row)
@@ -117,11 +118,6 @@ def _take(session: Session, step: RowStep, group: PodGroup | None) -> None:
             mirrored.adopt_group(session, to_uid_of(row), to_uid(custom))
         case Gone(row):
             pod_groups.remove(session, to_uid_of(row))
-
-
-def _born(custom: Custom, group: PodGroup | None) -> Born:
-    assert group is not None
-    return Born(to_uid(custom), max(1, custom.generation), group)
 
 
 def _door(row: Row) -> str:

@@ -31,7 +31,7 @@ from hekla.rpc.admission import CREATE, UPDATE, Admission
 from hekla.store import jobs, mirrored
 from hekla.store.database import Database, Session
 from hekla.store.mirrored import Born
-from services.controller.mirror.reading import to_object, to_row, to_uid
+from services.controller.mirror.reading import born, to_object, to_row, to_uid
 
 Hold = Callable[[Session], None]
 """Makes sure that this process leads; raises PreconditionError otherwise."""
@@ -85,7 +85,7 @@ class JobRows:
         with self._database.transaction() as session:
             held(self._hold, session)
             new = [
-                self._born(step.custom, job)
+                born(step.custom, job)
                 for step, job in zip(steps, objects, strict=True)
                 if isinstance(step, Insert) and job is not None
             ]
@@ -98,7 +98,7 @@ class JobRows:
         match step:
             case Replace(custom, row):
                 assert job is not None
-                mirrored.replace_job(session, to_uid_of(row), self._born(custom, job))
+                mirrored.replace_job(session, to_uid_of(row), born(custom, job))
             case Update(custom, row):
                 assert job is not None
                 uid = to_uid_of(row)
@@ -126,10 +126,6 @@ class JobRows:
         if spent:
             raise SpentError(f"jobs {', '.join(map(str, spent))} were removed")
         mirrored.insert_jobs(session, new)
-
-    @staticmethod
-    def _born(custom: Custom, job: Job) -> Born:
-        return Born(to_uid(custom), max(1, custom.generation), job)
 
     def _reviewed(self, steps: Sequence[RowStep]) -> Sequence[Job | None]:
         """The jobs that custom resources hold, admitted: a webhook may have been away."""

@@ -6,15 +6,18 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from hekla.api import decode
-from hekla.api.job import Job
+from hekla.api.bounds import violations
+from hekla.api.job import Job, JobStatus
 from hekla.api.pod_group import PodGroup
+from hekla.domain import timestamps
 from hekla.domain.errors import InvalidError, Violation
 from hekla.domain.names import Key
+from hekla.domain.phases import FINISHED
 from hekla.kube.mirror.custom import Custom, carried
 from hekla.kube.mirror.deciding import Row, Source
 from hekla.kube.mirror.door import Content
 from hekla.store.jobs import StoredJob
-from hekla.store.mirrored import Mirrored
+from hekla.store.mirrored import Born, Mirrored
 from hekla.store.objects import KUBE, to_json
 
 Kind = TypeVar("Kind", Job, PodGroup)
@@ -50,6 +53,34 @@ def to_uid(custom: Custom) -> UUID:
     except ValueError:
         message = f"must be a UUID, is {custom.uid!r}"
         raise InvalidError.of([Violation("metadata.uid", message)]) from None
+
+
+def born(custom: Custom, found: Job | PodGroup) -> Born:
+    """What is stored of a custom resource that is new, and holds this object.
+
+    Raises:
+        InvalidError: its uid is none that a row can have.
+    """
+    created = str(custom.raw["metadata"].get("creationTimestamp") or "")
+    return Born(
+        uid=to_uid(custom),
+        generation=max(1, custom.generation),
+        object=found,
+        created_at=timestamps.from_text(created),
+        ended=_ended(custom) if isinstance(found, Job) else None,
+    )
+
+
+def _ended(custom: Custom) -> JobStatus | None:
+    """The status of a job that ran to its end before anybody here knew it.
+
+    Its row was lost with a database, or somebody else ran it: it must not run again.
+    """
+    try:
+        status = decode.read_as(JobStatus, custom.status)
+    except InvalidError:
+        return None
+    return status if status.state.phase in FINISHED and not violations(status) else None
 
 
 def to_row(found: Mirrored, *, owner: dict[str, Any] | None = None, wanted: bool = True) -> Row:

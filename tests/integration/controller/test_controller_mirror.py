@@ -228,6 +228,26 @@ def test_what_ends_a_job_ends_its_custom_resource(mirrored_scene: MirrorScene) -
     assert scene.custom(expires) is None, "it is not taken for a new one"
 
 
+def test_a_job_that_had_ended_before_anybody_knew_it_is_not_run_again(
+    mirrored_scene: MirrorScene,
+) -> None:
+    scene, name = mirrored_scene, mirrored_scene.name()
+    scene.stop()
+    scene.submit(lasting(name))
+    state = {"phase": "Completed", "lastTransitionTime": "2026-01-02T03:04:05Z"}
+    shown = {"status": {"state": state, "succeeded": 1}}
+    scene.kube.patch_many([Patch(JOBS, "default", name, shown, "status")])
+
+    scene.start()
+
+    row = scene.wait_for_row(name)
+    assert row.job.status.state.phase == "Completed"
+    assert row.finished_at is not None
+    assert row.finished_at.isoformat() == "2026-01-02T03:04:05+00:00"
+    scene.delete(name)
+    scene.wait_until_nothing_is_left(name)
+
+
 def test_the_same_name_again_is_another_job(mirrored_scene: MirrorScene) -> None:
     scene, name = mirrored_scene, mirrored_scene.name()
     first = scene.submit(lasting(name))
