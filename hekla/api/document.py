@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hekla.api.lines import Lines
 from hekla.api.reader import Budget, error_in, read
 from hekla.domain.errors import InvalidError, Violation
 
@@ -27,7 +28,9 @@ class Document:
 
     value: dict[str, Any]
     line: int
-    """Where it begins, counted from 1."""
+    """Where its document begins, counted from 1."""
+    lines: Lines = field(compare=False)
+    """Where its fields stand."""
 
 
 def load(data: bytes) -> list[Document]:
@@ -43,7 +46,7 @@ def load(data: bytes) -> list[Document]:
     violations: list[Violation] = []
     for line, text in _parts(_decoded(data)):
         try:
-            found += _objects(read(text, line, budget), line)
+            found += _objects(read(text, line, budget), line, text)
         except InvalidError as error:
             violations += error.violations
     if violations:
@@ -84,7 +87,7 @@ def _has_content(text: str) -> bool:
     return any(line.strip(".-") and not line.startswith(("#", "%")) for line in lines)
 
 
-def _objects(value: Any, line: int) -> Iterator[Document]:
+def _objects(value: Any, line: int, text: str) -> Iterator[Document]:
     if value is None:
         return
     if not isinstance(value, dict):
@@ -95,6 +98,6 @@ def _objects(value: Any, line: int) -> Iterator[Document]:
         for index, item in enumerate(items):
             if not isinstance(item, dict):
                 raise error_in(line, f"must have objects in its list, has none at {index}")
-            yield Document(item, line)
+            yield Document(item, line, Lines(text, line, ("items", str(index))))
     else:
-        yield Document(value, line)
+        yield Document(value, line, Lines(text, line))

@@ -6,6 +6,9 @@ import re
 from functools import lru_cache
 from typing import Final
 
+_STEP: Final = re.compile(
+    r"\[(?P<index>[0-9]+)\]|\[(?P<odd>.*?)\](?=$|[.\[])|\.?(?P<plain>[^.\[]+)"
+)
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -24,6 +27,19 @@ def at(path: str, *keys: str | int) -> str:
 @lru_cache(maxsize=4096)
 def _step(key: str) -> str:
     return f".{key}" if _PLAIN.fullmatch(key) else f"[{printable(str(key))[:80]}]"
+
+
+def steps(path: str) -> list[str] | None:
+    """The keys and indices that lead to a place, one inside the other; None if it is none."""
+    found: list[str] = []
+    end = 0
+    while end < len(path):
+        step = _STEP.match(path, end)
+        if step is None:
+            return None
+        found.append(step["plain"] or step["odd"] or step["index"] or "")
+        end = step.end()
+    return found
 
 
 def printable(text: str) -> str:

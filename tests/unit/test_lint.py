@@ -64,9 +64,39 @@ def test_each_document_of_a_file_is_judged_on_its_own() -> None:
 
     assert [(each["line"], each["path"], each["rule"]) for each in found["violations"]] == [
         (4, "apiVersion", "manifest"),
-        (4, "kind", "manifest"),
-        (2, "spec.minAvailable", "definition"),
+        (5, "kind", "manifest"),
+        (3, "spec.minAvailable", "definition"),
     ]
+
+
+def test_a_finding_names_the_line_of_its_field() -> None:
+    text = """\
+# a comment
+apiVersion: v1
+kind: List
+items:
+- apiVersion: batch.volcano.sh/v1alpha1
+  kind: Job
+  metadata:
+    name: j
+    labels: {"x.io/y": "!"}
+  spec:
+    tasks:
+    - name: t
+      template:
+        spec:
+          containers:
+          - name: c
+            image: i
+            comand: [sh]
+"""
+    found = in_json(f"{text}---\n{text.replace('comand', 'command')}")
+    lines = {each["path"]: each["line"] for each in found["violations"][:2]}
+
+    assert lines == {
+        "metadata.labels[x.io/y]": 9,
+        "spec.tasks[0].template.spec.containers[0].comand": 18,
+    }
 
 
 def test_what_was_not_checked_is_named() -> None:

@@ -10,6 +10,7 @@ from hekla.api import document
 from hekla.api.decode import KINDS, read
 from hekla.api.document import Document
 from hekla.api.fields import Model, shown
+from hekla.api.lines import Lines
 from hekla.domain.errors import InvalidError, Violation
 from services.webhook.lint.world import FileWorld, identity
 from services.webhook.rules.admission import Operation, admit
@@ -36,7 +37,7 @@ class Finding:
 
     file: str
     line: int
-    """Where its document begins."""
+    """Where the field stands, or the nearest around it that is written."""
     object: str
     """Its kind and name; empty if it cannot be read."""
     violation: Violation
@@ -63,7 +64,7 @@ class _Read:
     """An object in question."""
 
     source: str
-    line: int
+    lines: Lines
     object: Any
 
 
@@ -118,10 +119,11 @@ def _read(source: Source, known: FileWorld, outcome: Outcome) -> list[_Read]:
             outcome.unchecked.append(f"{place}: {shown(kind)}, which is no kind of ours")
             continue
         try:
-            found.append(_Read(source.name, each.line, _as_object(each)))
+            found.append(_Read(source.name, each.lines, _as_object(each)))
         except InvalidError as error:
             for violation in error.violations or (Violation("", str(error)),):
-                outcome.findings.append(_unreadable(source.name, each.line, violation))
+                line = each.lines.of(violation.path)
+                outcome.findings.append(_unreadable(source.name, line, violation))
     return found
 
 
@@ -142,4 +144,5 @@ def _findings(
     kind, namespace, name = identity(each.object)
     title = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
     for violation in violations:
-        yield Finding(each.source, each.line, title, violation, refuses)
+        line = each.lines.of(violation.path)
+        yield Finding(each.source, line, title, violation, refuses)

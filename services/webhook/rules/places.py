@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from hekla.api.fields import shown
-
-_KEY: Final = re.compile(
-    r"\[(?P<index>[0-9]+)\]|\[(?P<odd>.*?)\](?=$|[.\[])|\.?(?P<plain>[^.\[]+)"
-)
+from hekla.domain import paths
 
 
 def value_at(value: Any, path: str) -> str:
     """The value at ``path`` of JSON-like data, as messages show it; empty if there is none."""
-    at = 0
-    while at < len(path):
-        found = _KEY.match(path, at)
-        if found is None:
-            return ""
-        at = found.end()
+    steps = paths.steps(path)
+    if steps is None:
+        return ""
+    for step in steps:
         if isinstance(value, Mapping):
-            value = value.get(found["plain"] or found["odd"] or found["index"])
-        elif isinstance(value, Sequence) and not isinstance(value, str) and found["index"]:
-            index = int(found["index"])
+            value = value.get(step)
+        elif isinstance(value, Sequence) and not isinstance(value, str) and step.isdecimal():
+            index = int(step)
             value = value[index] if index < len(value) else None
         else:
             return ""
