@@ -71,7 +71,7 @@ lint: setup ## Check style, types, layers, protos, the lock and the drawn docs
 	@$(MAKE) $(QUIET) -j2 --keep-going --output-sync=target $(CHECKS)
 
 # Longest first, so that two cores end together.
-CHECKS := check-types check-layers check-style check-protos check-lock check-docs check-crds
+CHECKS := check-types check-layers check-style check-protos check-lock check-docs check-crds check-fields
 
 .PHONY: $(CHECKS)
 check-types:
@@ -91,6 +91,8 @@ check-docs:
 	@$(BIN)/python -m tools.docs --check
 check-crds:
 	@$(BIN)/python -m tools.crds --check
+check-fields:
+	@$(BIN)/python -m tools.core_fields --check
 
 # ---- what is generated ---------------------------------------------------------------------
 
@@ -102,6 +104,10 @@ protos: setup ## Generate hekla/v1 from protos/
 .PHONY: crds
 crds: setup ## Generate deploy/crds from hekla.api
 	@$(BIN)/python -m tools.crds
+
+.PHONY: fields
+fields: setup ## Generate the fields of Kubernetes' own kinds from its client
+	@$(BIN)/python -m tools.core_fields
 
 .PHONY: docs
 docs: setup ## Draw the pages of docs/ that come from code

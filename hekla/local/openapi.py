@@ -1,8 +1,9 @@
 """OpenAPI v3, as much as clients ask for.
 
 kubectl looks here whether the server checks fields itself, and ``kubectl explain`` reads the
-schemas. Those of defined kinds are told whole; those of built-in ones only say where they are
-described. v2 is empty: kubectl looks there for what v3 lacks, and learns that there is none.
+schemas. Those of defined kinds are told whole; those of built-in ones say which fields there
+are, not what they mean. v2 is empty: kubectl looks there for what v3 lacks, and learns that
+there is none.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 import orjson
 
+from hekla.local import core_fields
 from hekla.local.discovery import Document
 from hekla.local.forms import JSON
 from hekla.local.registry import Kind, Registry
@@ -165,6 +167,7 @@ def _document(kinds: list[Kind]) -> dict[str, Any]:
             "patch": operation | {"x-kubernetes-action": "patch"},
         }
         schemas[_component(kind)] = _schema(kind)
+        schemas |= _models(kind)
     return {
         "openapi": "3.0.0",
         "info": {"title": "Hekla's local cluster", "version": "v1"},
@@ -178,6 +181,40 @@ def _component(kind: Kind) -> str:
     return f"{group}.{kind.version}.{kind.name}"
 
 
+def _models(kind: Kind) -> dict[str, Any]:
+    """What the fields of a built-in kind hold, without a word on what it means."""
+    found: dict[str, Any] = {}
+    waiting = [core_fields.model_of(kind)]
+    while waiting:
+        model = waiting.pop()
+        if model is None or _model_name(model) in found:
+            continue
+        fields = core_fields.fields_of(model)
+        found[_model_name(model)] = {
+            "type": "object",
+            "properties": {key: _written(text) for key, text in fields.items()},
+        }
+        waiting += [core_fields.model_in(text) for text in fields.values()]
+    found.pop(_METADATA, None)
+    return found
+
+
+def _model_name(model: str) -> str:
+    if model == core_fields.METADATA:
+        return _METADATA
+    return f"io.k8s.api.v1.{model.partition('V1')[2]}"
+
+
+def _written(text: str) -> dict[str, Any]:
+    if text.startswith("["):
+        return {"type": "array", "items": _written(text[1:])}
+    if text.startswith("{"):
+        return {"type": "object", "additionalProperties": _written(text[1:])}
+    if core_fields.model_in(text) is not None:
+        return {"allOf": [{"$ref": f"#/components/schemas/{_model_name(text)}"}]}
+    return {"type": text} if text else {"x-kubernetes-preserve-unknown-fields": True}
+
+
 def _named(kind: Kind) -> dict[str, str]:
     return {"group": kind.group, "version": kind.version, "kind": kind.name}
 
@@ -185,9 +222,13 @@ def _named(kind: Kind) -> dict[str, str]:
 def _schema(kind: Kind) -> dict[str, Any]:
     found: dict[str, Any] = {"type": "object"}
     if kind.schema is None:
+        fields = core_fields.fields_of(core_fields.model_of(kind) or core_fields.METADATA)
         found |= {
             "description": f"A built-in kind, not described here. {_ELSEWHERE}",
-            "properties": dict(_OF_EVERY_OBJECT),
+            "properties": {
+                **{key: _written(text) for key, text in fields.items()},
+                **_OF_EVERY_OBJECT,
+            },
         }
     else:
         found |= kind.schema.source

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from hekla.domain import paths
-from hekla.local import errors
+from hekla.local import core_fields, errors
 from hekla.local.registry import Kind
-from hekla.local.routing import Request
+from hekla.local.routing import JSON_PATCH, Request
 
 STRICT: Final = "Strict"
 WARN: Final = "Warn"
@@ -35,10 +35,8 @@ class Strictness:
                 "must be one of Ignore, Warn, Strict"
             )
         self._says = given or WARN
-        self._found: list[str] = []
-        # To look for fields that come twice costs, so only those who ask for it pay.
-        if given in {STRICT, WARN} and kind.schema is not None and request.method != "PATCH":
-            self._found = [f'duplicate field "{path}"' for path in duplicates(request.body)]
+        # To look more closely costs, so only those who ask for it pay.
+        self._closely = given in {STRICT, WARN}
 
     def told(self, unknown: Sequence[str]) -> None:
         """Take note of the fields that are not known.
@@ -46,17 +44,33 @@ class Strictness:
         Raises:
             ApiError: the request wants to be refused for any.
         """
-        found = [f'unknown field "{path}"' for path in unknown] + self._found
-        if not found or self._says == IGNORE:
+        if self._says == IGNORE:
+            return
+        kind, request = self._kind, self._request
+        found = [f'unknown field "{path}"' for path in unknown]
+        if self._closely:
+            found += self._more()
+        if not found:
             return
         if self._says == STRICT:
-            kind = self._kind
             raise errors.bad_request(
                 f'{kind.name} in version "{kind.version}" cannot be handled as a {kind.name}: '
                 f"strict decoding error: {', '.join(found)}"
             )
-        warnings = self._request.warnings
+        warnings = request.warnings
         warnings += [text for text in found if text not in warnings]
+
+    def _more(self) -> list[str]:
+        """What only the body tells: fields that come twice, or that no built-in kind has."""
+        kind, request = self._kind, self._request
+        patch = request.method == "PATCH"
+        found = []
+        if kind.schema is None and request.content_type != JSON_PATCH:
+            paths_ = core_fields.unknown(kind, request.body, patch=patch)
+            found = [f'unknown field "{path}"' for path in paths_]
+        if not patch:
+            found += [f'duplicate field "{path}"' for path in duplicates(request.body)]
+        return found
 
 
 def duplicates(body: bytes) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from typing import Any
 
 import orjson
@@ -144,3 +145,26 @@ def test_every_kind_is_told_with_its_paths_and_its_schema() -> None:
     assert schemas["sh.volcano.batch.v1alpha1.Job"]["x-kubernetes-group-version-kind"] == [job]
     [reference] = schemas["sh.volcano.batch.v1alpha1.Job"]["properties"]["metadata"]["allOf"]
     assert reference["$ref"].rpartition("/")[2] in schemas
+
+
+def test_every_reference_leads_somewhere() -> None:
+    pages = OpenApi(registry())
+    index = body(pages.page("openapi/v3", wanted_hash="", compressed=False, known=""))
+
+    for path in index["paths"]:
+        page = pages.page(f"openapi/v3/{path}", wanted_hash="", compressed=False, known="")
+        assert page is not None
+        schemas = set(body(page)["components"]["schemas"])
+        found = set(re.findall(rb'"\$ref":"#/components/schemas/([^"]+)"', page.body))
+        assert {each.decode() for each in found} <= schemas, path
+
+
+def test_the_fields_of_pods_are_told() -> None:
+    page = OpenApi(registry()).page(
+        "openapi/v3/api/v1", wanted_hash="", compressed=False, known=""
+    )
+
+    schemas = body(page)["components"]["schemas"]
+    spec = schemas["io.k8s.api.v1.PodSpec"]["properties"]
+    assert spec["restartPolicy"] == {"type": "string"}
+    assert spec["containers"]["items"]["allOf"][0]["$ref"].endswith(".Container")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
+from hekla.api.crd import DEFINITIONS
+from hekla.local import registry
 from hekla.local.errors import ApiError
 from hekla.local.registry import PODS, Kind
 from hekla.local.routing import Request
@@ -43,6 +46,41 @@ def test_they_are_refused_or_passed_over_if_asked() -> None:
     Strictness(JOBS, request).told(["spec.b"])
     assert request.warnings == []
     Strictness(PODS, asked("Strict")).told([])
+
+
+POD = b'{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","imag":1}]}}'
+
+
+def test_misspelt_fields_of_built_in_kinds_are_found_if_asked() -> None:
+    request = asked("Warn", POD)
+    Strictness(PODS, request).told([])
+    assert request.warnings == ['unknown field "spec.containers[0].imag"']
+    with pytest.raises(ApiError, match=r"unknown field \"spec.containers\[0\].imag\""):
+        Strictness(PODS, asked("Strict", POD)).told([])
+    request = asked("", POD)
+    Strictness(PODS, request).told([])
+    assert request.warnings == [], "who does not ask need not wait for the answer"
+
+
+def test_directives_of_patches_are_no_misspelt_fields() -> None:
+    body = (
+        b'{"spec":{"$setElementOrder/containers":[{"name":"c"}],"$retainKeys":["a"],'
+        b'"containers":[{"$patch":"delete","name":"c"}],"contaners":[],"hots":null}}'
+    )
+    query = {"fieldValidation": "Warn"}
+    for content_type, found in (
+        ("application/strategic-merge-patch+json", ['unknown field "spec.contaners"']),
+        ("application/json-patch+json", []),
+    ):
+        request = Request("PATCH", "/", query, content_type, body)
+        Strictness(PODS, request).told([])
+        assert request.warnings == found
+
+
+def test_the_schemas_of_custom_kinds_may_be_described_with_every_keyword() -> None:
+    body = orjson.dumps(DEFINITIONS[0].manifest())
+
+    Strictness(registry.DEFINITIONS, asked("Strict", body)).told([])
 
 
 def test_what_is_asked_must_make_sense() -> None:
