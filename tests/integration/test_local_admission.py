@@ -146,6 +146,14 @@ def test_changes_are_judged_too(kubectl: Kubectl) -> None:
     kubectl.ok("delete", "vcjob", "changed")
 
 
+def test_pods_with_annotations_that_make_no_sense_are_refused(kubectl: Kubectl) -> None:
+    wrong = {"name": "odd", "annotations": {"volcano.sh/jdb-min-available": "many"}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": wrong, **POD}
+    pod["spec"] = {**pod["spec"], "schedulerName": "volcano"}
+    told = kubectl.fails("create", "-f", "-", stdin=json.dumps(pod))
+    assert told.startswith('The Pod "odd" is invalid: metadata.annotations')
+
+
 def test_while_the_webhook_is_down_jobs_wait_and_the_rest_goes_on(
     kubectl: Kubectl, door: SecondDoor
 ) -> None:

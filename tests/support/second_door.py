@@ -12,6 +12,7 @@ from hekla.kube import definitions
 from hekla.kube.client import KubeClient
 from hekla.store.database import Database
 from services.webhook.config import WebhookConfig
+from services.webhook.https.inventory import ENDPOINTS
 from services.webhook.https.serving import https
 from tests.support.local_cluster import LocalCluster
 from tests.support.waiting import wait_until
@@ -39,7 +40,7 @@ class SecondDoor:
 
 @contextmanager
 def second_door(home: Path, url: str) -> Iterator[SecondDoor]:
-    """With the database at ``url``, until the block ends."""
+    """With the database at ``url``, until the block ends. Pods are asked about, too."""
     with ExitStack() as running:
         cluster = LocalCluster(home, "--nodes=1", "--runtime=simulate").start()
         running.callback(cluster.end)
@@ -51,6 +52,7 @@ def second_door(home: Path, url: str) -> Iterator[SecondDoor]:
             database_url=url,
             https_listen=address,
             url=f"https://{address}",
+            enabled_admission=tuple(ENDPOINTS),
             kubeconfig=str(cluster.kubeconfig),
             upkeep_period=timedelta(seconds=1),
             drain_timeout=timedelta(seconds=1),
