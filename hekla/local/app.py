@@ -154,7 +154,7 @@ class App:
         elif request.method == "GET":
             found = self._discovery.page(path, request.accept)
         if found is None:
-            raise errors.no_such_path()
+            raise errors.no_such_path(path)
         code = 200 if found.body else 304
         await sent.whole(code, found.body, found.content_type, found.headers)
 

@@ -11,6 +11,9 @@ from hekla.local.registry import Kind
 _TYPE_ERROR: Final = " in body must be of type "
 
 
+_IN_CONTAINERS: Final = frozenset({"exec", "attach", "portforward", "proxy"})
+
+
 class ApiError(Exception):
     """A refusal with its HTTP code and its machine-readable reason."""
 
@@ -65,9 +68,15 @@ def not_found(kind: Kind, name: str) -> ApiError:
     return ApiError(404, "NotFound", message, _details(kind, name))
 
 
-def no_such_path() -> ApiError:
+def no_such_path(path: str = "") -> ApiError:
     """No kind, subresource or page is served there."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource")
+    what = path.rstrip("/").rpartition("/")[2]
+    if what in _IN_CONTAINERS:
+        return method_not_allowed(f"pods/{what}, which the local cluster does not have")
+    message = "the server could not find the requested resource"
+    # Clients rely on details, though there is nothing to say.
+    causes = [{"reason": "UnexpectedServerResponse", "message": "404 page not found"}]
+    return ApiError(404, "NotFound", message, {"causes": causes})
 
 
 def not_acceptable(form: str) -> ApiError:

@@ -130,7 +130,19 @@ def violations(kind: Kind, metadata: Object) -> list[Violation]:
         wrong = _text_error(finalizer) or syntax.qualified_name_error(finalizer)
         if wrong and finalizer not in {FOREGROUND, ORPHAN}:
             found.append(Violation(f"metadata.finalizers[{index}]", _invalid(finalizer, wrong)))
-    for index, owner in enumerate(metadata.get("ownerReferences", [])):
+    owners = metadata.get("ownerReferences", [])
+    controllers = [
+        str(owner.get("name"))
+        for owner in owners
+        if isinstance(owner, dict) and owner.get("controller") is True
+    ]
+    if len(controllers) > 1:
+        why = (
+            "Only one reference can have Controller set to true. "
+            f'Found "true" in references for {" and ".join(controllers[:2])}'
+        )
+        found.append(Violation("metadata.ownerReferences", f"Invalid value: {why}"))
+    for index, owner in enumerate(owners):
         path = f"metadata.ownerReferences[{index}]"
         for key in ("apiVersion", "kind", "name", "uid"):
             if not isinstance(owner, dict) or not isinstance(owner.get(key), str):

@@ -162,6 +162,29 @@ def test_a_dry_run_answers_as_if_and_keeps_nothing(cluster: LocalCluster) -> Non
         pytest.param(
             "POST",
             CONFIGMAPS,
+            {
+                "metadata": {
+                    "name": "x",
+                    "ownerReferences": [
+                        {
+                            "apiVersion": "v1",
+                            "kind": "Pod",
+                            "name": name,
+                            "uid": name,
+                            "controller": True,
+                        }
+                        for name in ("a", "b")
+                    ],
+                }
+            },
+            422,
+            "Invalid",
+            "Only one reference can have Controller set to true",
+            id="two controllers",
+        ),
+        pytest.param(
+            "POST",
+            CONFIGMAPS,
             {"metadata": {"name": "x", "resourceVersion": "5"}},
             400,
             "BadRequest",
@@ -180,6 +203,11 @@ def test_a_dry_run_answers_as_if_and_keeps_nothing(cluster: LocalCluster) -> Non
         pytest.param("GET", f"{PODS}/no", None, 404, "NotFound", 'pods "no"', id="no such pod"),
         pytest.param(
             "GET", "/api/v1/bogus", None, 404, "NotFound", "could not find", id="no kind"
+        ),
+        pytest.param(
+            *("GET", f"{PODS}/x/exec", None, 405, "MethodNotAllowed"),
+            "pods/exec, which the local cluster does not have",
+            id="exec",
         ),
         pytest.param(
             "PUT", PODS, named("x"), 405, "MethodNotAllowed", "pods", id="PUT on a list"

@@ -22,9 +22,9 @@ from services.webhook.https import envelope
 from services.webhook.https.envelope import MalformedError, Review, Verdict
 from services.webhook.https.inventory import ENDPOINTS, Endpoint
 
-BODY_LIMIT: Final = 3 * 2**20 + 256 * 2**10
-"""What an API server takes itself, and what it wraps around it."""
-_DRAINED: Final = 10 * BODY_LIMIT
+BODY_LIMIT: Final = 2 * 3 * 2**20 + 256 * 2**10
+"""What an API server takes itself, twice for an update, and what it wraps around it."""
+_DRAINED: Final = 5 * BODY_LIMIT
 """So much of a body that is too large is read and thrown away, so that the sender hears why."""
 _HELD: Final = 64 * 2**20
 """Bytes of all bodies together."""
