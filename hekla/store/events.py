@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -65,6 +65,29 @@ def add(session: Session, job: UUID, events: Sequence[Event]) -> None:
     ]
     batch.later(session, _ADD, {"job": job, "rows": to_text(rows)})
     batch.later(session, _FORGET, {"job": job, "kept": KEPT})
+
+
+_SINCE = text("""
+    select job_uid, id, type, reason, message, at
+      from job_event
+     where job_uid = any(:jobs) and at > clock_timestamp() - cast(:within as interval)
+     order by id
+""")
+
+
+def since(
+    session: Session, after: Mapping[UUID, int], *, within: timedelta
+) -> Sequence[tuple[UUID, int, Event]]:
+    """Events of some jobs with their numbers, oldest first.
+
+    For each job those beyond a number, 0 for all; none that are older than ``within``.
+    """
+    asking = batch.rows_of(_SINCE, {"jobs": list(after), "within": within})
+    return [
+        (row.job_uid, row.id, Event(row.type, row.reason, row.message, row.at))
+        for row in batch.answer(session, asking)
+        if row.id > after[row.job_uid]
+    ]
 
 
 def of_job(session: Session, job: UUID) -> Sequence[Event]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hekla.kube import told
 from hekla.kube.mirror import merging
 from hekla.kube.mirror.custom import Custom
 from hekla.kube.mirror.deciding import Row, marks
@@ -84,29 +84,17 @@ def deletion(resource: Resource, custom: Custom) -> Deletion:
 
 def event(resource: Resource, custom: Custom, reason: str, message: str, at: str) -> Any:
     """The event that tells of a complaint; the same complaint has the same name."""
-    words = f"{custom.uid}/{custom.generation}/{reason}/{message}"
-    digest = hashlib.sha256(words.encode()).hexdigest()[:16]
-    namespace = custom.key.namespace or "default"
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": f"{custom.key.name[:200]}.{digest}", "namespace": namespace},
-        "involvedObject": {
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
-            "name": custom.key.name,
-            "namespace": custom.key.namespace,
-            "uid": custom.uid,
-            "resourceVersion": str(custom.version),
-        },
-        "reason": reason,
-        "message": message[:1024],
-        "type": "Warning",
-        "count": 1,
-        "firstTimestamp": at,
-        "lastTimestamp": at,
-        "source": {"component": COMPONENT},
-    }
+    return told.event(
+        resource,
+        custom.key,
+        custom.uid,
+        reason=reason,
+        message=message,
+        at=at,
+        once=f"{custom.uid}/{custom.generation}/{reason}/{message}",
+        component=COMPONENT,
+        version=custom.version,
+    )
 
 
 def owner_reference(api_version: str, kind: str, name: str, uid: str) -> dict[str, Any]:

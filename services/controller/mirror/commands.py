@@ -6,7 +6,6 @@ resource is deleted. Whoever finds it again, after a crash in between, sees that
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from hekla.domain.errors import (
 from hekla.domain.names import Key
 from hekla.domain.phases import JobAction
 from hekla.domain.trigger import Command
+from hekla.kube import told
 from hekla.kube.client import KubeClient
 from hekla.kube.mirror.custom import Custom
 from hekla.kube.mirror.deciding import Delete, Insert, Row, RowStep, Rules, Step
@@ -242,38 +242,20 @@ def _require_target(asked: Asked, *uids: UUID | str) -> None:
 
 
 def _event(asked: Asked, reason: str, message: str, at: str) -> dict[str, Any]:
-    digest = hashlib.sha256(f"{asked.uid}/{reason}".encode()).hexdigest()[:16]
-    involved: dict[str, Any] = {
-        "apiVersion": COMMANDS.api_version,
-        "kind": COMMANDS.kind,
-        "name": asked.key.name,
-        "namespace": asked.key.namespace,
-        "uid": asked.uid,
-    }
+    about, key, uid = COMMANDS, asked.key, asked.uid
     if asked.target is not None and asked.target_key.name:
-        involved = {
-            "apiVersion": asked.target.api_version,
-            "kind": asked.target.kind,
-            "name": asked.target_key.name,
-            "namespace": asked.target_key.namespace,
-            "uid": str(asked.named.get("uid") or ""),
-        }
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {
-            "name": f"{involved['name'][:200]}.{digest}",
-            "namespace": involved["namespace"] or "default",
-        },
-        "involvedObject": involved,
-        "reason": reason,
-        "message": message[:1024],
-        "type": "Normal" if reason == ISSUED else "Warning",
-        "count": 1,
-        "firstTimestamp": at,
-        "lastTimestamp": at,
-        "source": {"component": COMPONENT},
-    }
+        about, key, uid = asked.target, asked.target_key, str(asked.named.get("uid") or "")
+    return told.event(
+        about,
+        key,
+        uid,
+        reason=reason,
+        message=message,
+        at=at,
+        once=f"{asked.uid}/{reason}",
+        component=COMPONENT,
+        type_=told.NORMAL if reason == ISSUED else told.WARNING,
+    )
 
 
 def mirrored_commands(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from hekla.domain import names
 from hekla.domain.names import Key
@@ -28,6 +29,7 @@ from services.controller.mirror.groups import mirrored_groups, not_known_yet
 from services.controller.mirror.jobs import mirrored_jobs
 from services.controller.mirror.namespaces import Namespaces
 from services.controller.mirror.queues import COUNT_EVERY, Counting, mirrored_queues
+from services.controller.mirror.telling import TELL_EVERY, Telling
 from services.controller.queue_counts import QueueCounts
 
 LEASE: Final = "controller-mirror"
@@ -65,6 +67,7 @@ class Mirrors:
         )
         self.commands = Engine(mirrored_commands(database, kube, election.hold, closing), kube)
         self.counting = Counting(self.queues, counts)
+        self.telling = Telling(database, kube, self.jobs.known)
 
     @property
     def engines(self) -> Sequence[Engine]:
@@ -86,6 +89,7 @@ class Mirrors:
         """Hear of changed rows. The backlog, which has no custom resources, costs nothing."""
         self.counting.take(items)
         marked: dict[str, list[Key]] = {jobs.KIND: [], pod_groups.KIND: []}
+        told: dict[UUID, Key] = {}
         for item in items:
             if item.kind == queues.KIND:
                 continue
@@ -95,8 +99,13 @@ class Mirrors:
                     marked[item.kind].append(key)
             elif self.jobs.known(key) is not None:
                 marked[item.kind].append(key)
+                told[UUID(item.uid)] = key
+            if item.kind == jobs.KIND and item.type == feed.DELETED:
+                told.pop(UUID(item.uid), None)
+                self.telling.forget(UUID(item.uid))
         self.jobs.mark(marked[jobs.KIND])
         self.groups.mark(marked[pod_groups.KIND])
+        self.telling.mark(told)
 
     def _has_part(self, item: Item, key: Key) -> bool:
         """Whether a group has a custom resource, or may get one."""
@@ -170,6 +179,7 @@ def mirroring(
         with (
             following(hub, kinds, take=mirrors.take, lost=mirrors.look_at_all),
             repeating("queue-counts", mirrors.counting.count_once, idle=COUNT_EVERY),
+            repeating("job-events", mirrors.telling.tell_once, idle=TELL_EVERY),
             Namespaces(database, election.hold).running(kube),
         ):
             yield

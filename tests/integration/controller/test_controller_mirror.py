@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -15,7 +16,7 @@ from hekla.domain.phases import PodGroupPhase
 from hekla.kube.mirror.custom import ROW_UID
 from hekla.kube.requests import Deletion, Patch
 from hekla.kube.resources import EVENTS, JOBS, NAMESPACES, PODGROUPS
-from hekla.store import history, jobs, mirrored, pod_groups
+from hekla.store import events, history, jobs, mirrored, pod_groups
 from hekla.store.database import Database
 from hekla.store.once import Asking
 from tests.support.mirror_scene import MirrorScene, lasting, mirror_scene
@@ -40,6 +41,20 @@ def mirrored_scene(scene: MirrorScene) -> MirrorScene:
 
 def group_name(job: Any) -> str:
     return names.pod_group_name(job["metadata"]["name"], job["metadata"]["uid"])
+
+
+def said_of(scene: MirrorScene, uid: str) -> list[tuple[str, str, str]]:
+    """The events of a job, as stored."""
+    with scene.database.transaction() as session:
+        found = events.of_job(session, UUID(uid))
+    return sorted((one.type, one.reason, one.message) for one in found)
+
+
+def told_of(scene: MirrorScene, uid: str) -> list[tuple[str, str, str]]:
+    """The events of a job, as ``kubectl describe`` finds them."""
+    selector = {"involvedObject.kind": "Job", "involvedObject.uid": uid}
+    found, _ = scene.kube.list(EVENTS, "default", field_selector=selector)
+    return sorted((one["type"], one["reason"], one["message"]) for one in found)
 
 
 def test_a_job_of_kubectl_runs_and_shows_it_and_is_remembered(
@@ -70,6 +85,9 @@ def test_a_job_of_kubectl_runs_and_shows_it_and_is_remembered(
         ),
         what="the group shown Running",
     )
+
+    assert said_of(scene, uid), "a job that runs has events"
+    wait_until(lambda: told_of(scene, uid) == said_of(scene, uid), what="its events told")
 
     scene.delete(name)
     scene.wait_until_nothing_is_left(name)
