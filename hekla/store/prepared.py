@@ -8,6 +8,9 @@ A prepared statement belongs to a connection of the server. Through a proxy that
 transaction another one, nothing is prepared: such a proxy is known by the process id it tells,
 which is no server's. One that deceives us is found out by a name that the server does not know,
 or knows already; names say what they stand for, so that no other statement is ever executed.
+
+The server infers what type a value has from its place in the statement. Where that leaves a
+choice (a time minus what?) the statement says it: ``cast(:within as interval)``.
 """
 
 from __future__ import annotations
