@@ -37,15 +37,15 @@ class Board:
 
     # ---- what is known
 
-    def get(self, key: Key) -> Custom | None:
-        """The custom resource of that name, as far as is known."""
+    def head(self, key: Key) -> Custom | None:
+        """The custom resource of that name, as far as is known, without its object."""
         with self._lock:
-            return self._known.get(key)
+            return self._known.head(key)
 
     def replace(self, customs: Sequence[Custom]) -> Sequence[Custom]:
         """Take all there are; return those that were not known."""
         with self._lock:
-            before = {custom.uid for custom in self._known}
+            before = self._known.uids()
             self._mark(list(self._known.replace(customs)))
         return [custom for custom in customs if custom.uid not in before]
 
@@ -59,7 +59,7 @@ class Board:
                     self._showing.forget(custom.key)
                     news.append(custom)
                 else:
-                    before = self._known.get(custom.key)
+                    before = self._known.head(custom.key)
                     if not self._known.put(custom):
                         continue
                     if before is None or before.uid != custom.uid:
@@ -75,7 +75,7 @@ class Board:
     def seen_to_go(self, key: Key, uid: str) -> bool:
         """Whether that custom resource is gone: its end, or an heir of its name, was seen."""
         with self._lock:
-            known = self._known.get(key)
+            known = self._known.head(key)
             heir = known is not None and known.uid != uid
             return heir or self._known.seen_to_go(key, uid)
 

@@ -125,8 +125,8 @@ class Engine:
         self._board.woken.set()
 
     def known(self, key: Key) -> Custom | None:
-        """The custom resource of that name, as far as is known."""
-        return self._board.get(key)
+        """The custom resource of that name, as far as is known, without its object."""
+        return self._board.head(key)
 
     @property
     def listed(self) -> bool:

@@ -8,7 +8,7 @@ first. Not safe for threads.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +18,8 @@ SPACING: Final = 1.0
 """Seconds between two statuses of an object."""
 BORROWED: Final = 3.0
 """Seconds that new phases may be ahead of their time."""
-Clock = Callable[[], float]
+FLOODED: Final = 0.1
+"""Seconds between two looks while more waits than the rate lets pass."""
 
 
 @dataclass(slots=True)
@@ -91,7 +92,11 @@ class Showing:
         if not self._waiting:
             return None
         self._fill(now)
-        refilled = now if self._tokens >= 1 else now + (1 - self._tokens) / self._rate
+        # Under a flood a look takes as many as come in a while, or looking would be all.
+        wanted = min(float(len(self._waiting)), max(1.0, self._rate * FLOODED))
+        if self._tokens >= 1:
+            wanted = min(wanted, self._tokens)
+        refilled = now + max(0.0, wanted - self._tokens) / self._rate
         return max(refilled, min(self._ready_at(one) for one in self._waiting.values()))
 
     def _ready_at(self, one: Waiting) -> float:
