@@ -40,6 +40,7 @@ from hekla.v1 import (
 )
 from services.controller import replay, uninstall
 from services.controller.acting import Actor
+from services.controller.attempt_calls import AttemptCalls
 from services.controller.config import ControllerConfig
 from services.controller.doctor import report as doctor
 from services.controller.figures import Figures
@@ -208,6 +209,7 @@ def main(settings: ControllerConfig) -> None:
             JobServicer(
                 JobCalls(database, admission, door=mirrors.jobs),
                 ManyCalls(database, admission),
+                AttemptCalls(database),
                 hub,
                 PodLogs(database, kube),
             ),

@@ -12,7 +12,7 @@ from hekla.store import asked
 from hekla.store.events import Event
 from hekla.store.schema import AttemptRow
 from hekla.v1 import job_pb2
-from services.controller.job_calls import PodPlace
+from services.controller.attempt_calls import PodPlace
 
 
 def pod_to_token(place: PodPlace) -> str:

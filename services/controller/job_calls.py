@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
 from uuid import UUID, uuid4
 
 from hekla.api.job import Job
@@ -22,15 +21,13 @@ from hekla.domain.phases import FINISHED, JobAction, JobPhase
 from hekla.domain.trigger import Command
 from hekla.kube.mirror.door import Call, Door
 from hekla.rpc.admission import CREATE, UPDATE, Admission
-from hekla.store import attempt_pages, commands, events, feed, history, jobs
+from hekla.store import commands, feed, history, jobs
 from hekla.store.database import Database, Session
-from hekla.store.events import Event
 from hekla.store.feed import Cursor
 from hekla.store.jobs import Period, StoredJob
 from hekla.store.objects import KUBE, Place
 from hekla.store.once import Asking, once, require_new
 from hekla.store.requests import Answered
-from hekla.store.schema import AttemptRow
 from services.controller import new_jobs
 from services.controller.core import policies
 from services.controller.mirror.reading import job_to_content, stored_to_row
@@ -40,7 +37,6 @@ NEED_A_TASK: Final = frozenset(
     {JobAction.RESTART_TASK, JobAction.RESTART_POD, JobAction.RESTART_PARTITION}
 )
 NEED_AN_INDEX: Final = frozenset({JobAction.RESTART_POD, JobAction.RESTART_PARTITION})
-MOST_PODS_LISTED: Final = 10_000
 SCANNED_AT_ONCE: Final = 500
 MOST_SCANNED: Final = 5_000
 """Jobs that one call reads to find those with the labels asked for; the next goes on."""
@@ -59,30 +55,6 @@ class JobPage(NamedTuple):
     jobs: Sequence[Job]
     end: Place | None
     cursor: Cursor
-
-
-class AttemptPage(NamedTuple):
-    """A page of a job's attempts: of one that exists, or of one that was removed."""
-
-    job: UUID
-    present: Sequence[AttemptRow]
-    past: Sequence[Mapping[str, Any]]
-    end: Place | None
-
-
-class PodPlace(NamedTuple):
-    """Where a page of pods ended."""
-
-    namespace: str
-    name: str
-    attempt: UUID
-
-
-class PodPage(NamedTuple):
-    """A page of pods with their jobs' names, and where it ended unless it was the last."""
-
-    pods: Sequence[tuple[str, AttemptRow]]
-    end: PodPlace | None
 
 
 def action_of(text: str) -> JobAction:
@@ -262,77 +234,6 @@ class JobCalls:
 
         return once(self._database, asking, act, _job_before)
 
-    def attempts(
-        self,
-        *,
-        uid: UUID | None,
-        key: Key | None,
-        task: str,
-        outcomes: Collection[str],
-        after: Place | None,
-        limit: int,
-    ) -> AttemptPage:
-        """A page of the attempts of a job, also of one that was removed."""
-        with self._database.transaction() as session:
-            job, live = self._find(session, uid, key)
-            if live:
-                rows = attempt_pages.page(
-                    session, job, task=task, outcomes=outcomes, after=after, limit=limit + 1
-                )
-                end = _end([(row.created_at, row.uid) for row in rows], limit)
-                return AttemptPage(job, rows[:limit], (), end)
-            past = history.attempts(
-                session, job, task=task, outcomes=outcomes, after=after, limit=limit + 1
-            )
-            places = [_past_place(row) for row in past]
-            return AttemptPage(job, (), past[:limit], _end(places, limit))
-
-    def events(self, *, uid: UUID | None, key: Key | None) -> Sequence[Event]:
-        """What happened to a job, also to one that was removed."""
-        with self._database.transaction() as session:
-            job, live = self._find(session, uid, key)
-            if live:
-                return events.of_job(session, job)
-            return history.events_of(session, job)
-
-    def _find(self, session: Session, uid: UUID | None, key: Key | None) -> tuple[UUID, bool]:
-        """The uid of a job, and whether it exists or is remembered."""
-        try:
-            if uid is not None:
-                return jobs.get_by_uid(session, uid).uid, True
-            assert key is not None
-            return jobs.get(session, key).uid, True
-        except NotFoundError:
-            return UUID(history.job(session, uid=uid, key=key).metadata.uid), False
-
-    def pods(
-        self,
-        *,
-        namespace: str,
-        job: str,
-        task: str,
-        phases: Collection[str],
-        after: PodPlace | None,
-        limit: int,
-    ) -> PodPage:
-        """A page of pods that are there, or on their way, with the names of their jobs."""
-        with self._database.transaction() as session:
-            stored = jobs.get(session, Key(namespace or "default", job)) if job else None
-            rows = attempt_pages.present(
-                session,
-                namespace="" if stored else namespace,
-                job=stored.uid if stored else None,
-                task=task,
-                phases=phases,
-                after=after,
-                limit=limit + 1,
-            )
-        last = rows[limit - 1] if len(rows) > limit else None
-        return PodPage(
-            [(job or _job_name(row), row) for row in rows[:limit]],
-            PodPlace(last.namespace, last.pod_name, last.uid) if last is not None else None,
-        )
-
 
 def _call(asking: Asking) -> Call:
     return Call.of(asking.method, asking.id, asking.body)
@@ -405,15 +306,3 @@ def check_command(stored: StoredJob, command: Command) -> None:
                     )
                 ]
             )
-
-
-def _end(places: Sequence[tuple[datetime, UUID]], limit: int) -> Place | None:
-    return Place(*places[limit - 1]) if len(places) > limit else None
-
-
-def _past_place(row: Mapping[str, Any]) -> tuple[datetime, UUID]:
-    return datetime.fromisoformat(row["created_at"]), UUID(row["uid"])
-
-
-def _job_name(row: AttemptRow) -> str:
-    return row.pod_name.removesuffix(f"-{row.task}-{row.index}")

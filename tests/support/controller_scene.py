@@ -45,6 +45,7 @@ from hekla.v1 import (
 )
 from services.controller.__main__ import SERVICES
 from services.controller.acting import Actor
+from services.controller.attempt_calls import AttemptCalls
 from services.controller.job_calls import JobCalls
 from services.controller.logs import PodLogs
 from services.controller.many_calls import ManyCalls
@@ -154,6 +155,7 @@ def scene(
                 JobServicer(
                     JobCalls(database, admission),
                     ManyCalls(database, admission, chunk=CHUNK),
+                    AttemptCalls(database),
                     hub,
                     logs,
                 ),

@@ -19,7 +19,8 @@ from hekla.store.jobs import Period
 from hekla.store.watching import metadata_of, owned_by, queue_of, stream
 from hekla.v1 import job_pb2, job_service_pb2 as messages, job_service_pb2_grpc as stubs
 from services.controller import convert, logs
-from services.controller.job_calls import MOST_PODS_LISTED, JobCalls, action_of
+from services.controller.attempt_calls import MOST_PODS_LISTED, AttemptCalls
+from services.controller.job_calls import JobCalls, action_of
 from services.controller.many_calls import ManyCalls
 
 EVENT_TYPES: Final = (events.NORMAL, events.WARNING)
@@ -29,9 +30,15 @@ class JobServicer(stubs.JobServiceServicer):
     """Serves ``hekla.v1.JobService``."""
 
     def __init__(
-        self, calls: JobCalls, many: ManyCalls, hub: Hub, pod_logs: logs.PodLogs
+        self,
+        calls: JobCalls,
+        many: ManyCalls,
+        attempts: AttemptCalls,
+        hub: Hub,
+        pod_logs: logs.PodLogs,
     ) -> None:
         self._calls = calls
+        self._attempts = attempts
         self._many = many
         self._hub = hub
         self._logs = pod_logs
@@ -157,7 +164,7 @@ class JobServicer(stubs.JobServiceServicer):
         self, request: messages.ListAttemptsRequest, context: grpc.ServicerContext
     ) -> messages.ListAttemptsResponse:
         uid = asked.uid(request.uid)
-        page = self._calls.attempts(
+        page = self._attempts.attempts(
             uid=uid,
             key=None if uid else asked.key(request.namespace, request.name),
             task=asked.text(request.task, "task"),
@@ -178,7 +185,7 @@ class JobServicer(stubs.JobServiceServicer):
         self, request: messages.ListPodsRequest, context: grpc.ServicerContext
     ) -> messages.ListPodsResponse:
         limit = asked.page_size(request.page_size) if request.page_size else MOST_PODS_LISTED
-        page = self._calls.pods(
+        page = self._attempts.pods(
             namespace=asked.text(request.namespace, "namespace"),
             job=asked.text(request.job, "job"),
             task=asked.text(request.task, "task"),
@@ -222,7 +229,7 @@ class JobServicer(stubs.JobServiceServicer):
         first = convert.token_to_number(request.page_token)
         found = [
             event
-            for event in self._calls.events(uid=uid, key=key)
+            for event in self._attempts.events(uid=uid, key=key)
             if not types or event.type in types
         ]
         last = first + limit
