@@ -178,6 +178,15 @@ def _place(found: Job | PodGroup) -> tuple[str, str]:
     return found.metadata.namespace, found.metadata.name
 
 
+def known(session: Session, uids: Collection[UUID]) -> set[UUID]:
+    """Those of ``uids`` that are of jobs, present or removed, or of pod groups."""
+    found = session.scalars(
+        text("select uid from pod_group where uid = any(cast(:uids as uuid[]))"),
+        {"uids": list(uids)},
+    )
+    return {*found, *history.known(session, uids)}
+
+
 def spent(session: Session, uids: Collection[UUID]) -> set[UUID]:
     """Those of ``uids`` that are of jobs that were removed."""
     return history.past(session, uids)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -20,14 +20,17 @@ from hekla.config import ConfigError, setting
 from hekla.domain import names
 from hekla.domain.errors import DomainError, PreconditionError
 from hekla.kube.client import KubeClient
+from hekla.kube.mirror.custom import ROW_UID
 from hekla.kube.requests import Deletion, Patch
-from hekla.kube.resources import PODS
-from hekla.store import health, history, migrate
+from hekla.kube.resources import JOBS, PODGROUPS, PODS, Resource
+from hekla.store import health, history, migrate, mirrored
 from hekla.store.database import Database
 
 GRACE_SECONDS: Final = 35.0
 """How long pods may take to end; Kubernetes gives them 30 s."""
 LOOK_SECONDS: Final = 0.5
+MADE: Final = (PODGROUPS, JOBS)
+"""Kinds of custom resources that are made of rows."""
 SHOWN: Final = 20
 """Pods that are listed by name."""
 
@@ -59,6 +62,8 @@ class Found:
     ours: Sequence[Mapping[str, Any]] = field(default_factory=list)
     strange: Sequence[Mapping[str, Any]] = field(default_factory=list)
     """Of jobs that this database never knew."""
+    made: Sequence[Deletion] = field(default_factory=list)
+    """Custom resources that were made of rows of ours."""
 
 
 def main(argv: Sequence[str]) -> None:
@@ -101,6 +106,7 @@ def uninstall(settings: UninstallConfig, *, tell: Callable[[str], None]) -> None
                     " (or say --force)"
                 )
             _remove(kube, found.ours, tell)
+            remove_made(kube, found.made, tell)
         if settings.purge:
             migrate.purge(database)
             tell(f"database {state.database}: Hekla's tables were dropped")
@@ -117,11 +123,38 @@ def look(database: Database, kube: KubeClient) -> Found:
     """All pods with our label, those of known jobs apart from the others."""
     pods, _ = kube.list(PODS, label_selector=names.JOB_UID)
     uids = {uid for pod in pods if (uid := _job(pod)) is not None}
+    made = [(resource, item) for resource in MADE for item in _marked(kube, resource)]
     with database.transaction() as session:
         known = history.known(session, uids)
+        ours = mirrored.known(session, {uid for _, item in made if (uid := _row(item))})
     return Found(
         ours=[pod for pod in pods if _job(pod) in known],
         strange=[pod for pod in pods if _job(pod) not in known],
+        made=[_deletion(resource, item) for resource, item in made if _row(item) in ours],
+    )
+
+
+def _marked(kube: KubeClient, resource: Resource) -> Iterator[Mapping[str, Any]]:
+    """Custom resources that were made of rows; none where the kind is not installed."""
+    if resource.plural not in kube.served(resource.api_version):
+        return
+    for item in kube.list(resource)[0]:
+        if _row(item) is not None:
+            yield item
+
+
+def _row(item: Mapping[str, Any]) -> UUID | None:
+    """The uid of the row that a custom resource was made of."""
+    try:
+        return UUID(item["metadata"]["annotations"][ROW_UID])
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def _deletion(resource: Resource, item: Mapping[str, Any]) -> Deletion:
+    meta = item["metadata"]
+    return Deletion(
+        resource, meta["namespace"], meta["name"], meta["uid"], propagation="Background"
     )
 
 
@@ -135,6 +168,8 @@ def _job(pod: Mapping[str, Any]) -> UUID | None:
 def _list(found: Found, tell: Callable[[str], None]) -> None:
     tell(f"{_pods(found.ours)} of Hekla's jobs:" if found.ours else "no pods of Hekla's jobs")
     _name(found.ours, tell)
+    if found.made:
+        tell(f"{_customs(found.made)} made of Hekla's jobs")
     if found.strange:
         tell(f"{_pods(found.strange)} of jobs this database never knew, left alone:")
         _name(found.strange, tell)
@@ -142,6 +177,10 @@ def _list(found: Found, tell: Callable[[str], None]) -> None:
 
 def _pods(pods: Sequence[Mapping[str, Any]]) -> str:
     return "1 pod" if len(pods) == 1 else f"{len(pods)} pods"
+
+
+def _customs(made: Sequence[Deletion]) -> str:
+    return "1 custom resource" if len(made) == 1 else f"{len(made)} custom resources"
 
 
 def _name(pods: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> None:
@@ -181,6 +220,18 @@ def _remove(
         )
         time.sleep(LOOK_SECONDS)
     tell(f"removed {_pods(pods)}")
+
+
+def remove_made(
+    kube: KubeClient, made: Sequence[Deletion], tell: Callable[[str], None]
+) -> None:
+    """Delete custom resources that nobody keeps any more; those of users stay."""
+    if not made:
+        return
+    for reply in kube.delete_many(made):
+        if not reply.ok and reply.status not in (404, 409):
+            raise PreconditionError(f"a custom resource was not deleted: {reply.message}")
+    tell(f"removed {_customs(made)}")
 
 
 def _labelled(kube: KubeClient) -> Sequence[Mapping[str, Any]]:

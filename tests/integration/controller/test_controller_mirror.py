@@ -19,6 +19,7 @@ from hekla.kube.resources import EVENTS, JOBS, NAMESPACES, PODGROUPS
 from hekla.store import events, history, jobs, mirrored, pod_groups
 from hekla.store.database import Database
 from hekla.store.once import Asking
+from services.controller import uninstall
 from tests.support.mirror_scene import MirrorScene, lasting, mirror_scene
 from tests.support.postgres import Server
 from tests.support.waiting import wait_until
@@ -362,6 +363,33 @@ def test_what_happens_while_nobody_mirrors_is_made_up_for(
     wait_until(lambda: scene.custom(lost) is None, what="the leftover deleted")
     for name in (changed, new, ended):
         scene.delete(name)
+        scene.wait_until_nothing_is_left(name)
+
+
+def test_uninstalling_takes_what_was_made_of_rows_and_leaves_what_users_made(
+    mirrored_scene: MirrorScene,
+) -> None:
+    scene, ours, theirs = mirrored_scene, mirrored_scene.name(), mirrored_scene.name()
+    scene.submit(lasting(theirs))
+    scene.wait_for_row(theirs)
+    uid = scene.insert(lasting(ours))
+    scene.run(ours, uid)
+    scene.wait_for_phase(ours, "Running")
+    group = names.pod_group_name(ours, str(uid))
+    scene.wait_for_custom(group, PODGROUPS)
+    scene.stop()
+    told: list[str] = []
+
+    found = uninstall.look(scene.database, scene.kube)
+    uninstall.remove_made(scene.kube, found.made, told.append)
+
+    assert {one.name for one in found.made} >= {ours, group}
+    assert told == [f"removed {len(found.made)} custom resources"]
+    assert scene.custom(ours) is None
+    assert scene.custom(theirs) is not None
+    scene.delete(theirs)
+    scene.start()
+    for name in (ours, theirs):
         scene.wait_until_nothing_is_left(name)
 
 
