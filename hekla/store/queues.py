@@ -266,7 +266,7 @@ def all_names(session: Session) -> Sequence[str]:
     return session.scalars(select(QueueRow.name)).all()
 
 
-def follow(session: Session, queue: Queue, *, cr_uid: UUID) -> Queue:
+def follow(session: Session, queue: Queue, *, cr_uid: UUID, generation: int) -> Queue:
     """Store a custom resource as the queue of its name, which follows it from now on.
 
     Another queue of that name that followed an earlier one is retired first. State and what
@@ -274,7 +274,7 @@ def follow(session: Session, queue: Queue, *, cr_uid: UUID) -> Queue:
     """
     meta = queue.metadata
     values: dict[str, Any] = {
-        "generation": meta.generation or 1,
+        "generation": max(1, generation),
         "origin": KUBE,
         "cr_uid": cr_uid,
         "labels": meta.labels or {},

@@ -165,7 +165,11 @@ class QueueCalls:
             row = self._door.tied(queue_key(name))
             if row.generation != generation:
                 raise ConflictError(f"queue {name} changed since it was read; try again")
-            row = self._door.change(_content(admitted.object), _call(asking), row)
+            spec = admitted.object.spec
+            if spec.parent is None:
+                spec = spec.model_copy(update={"parent": old.spec.parent})
+            wanted = admitted.object.model_copy(update={"spec": spec})
+            row = self._door.change(_content(wanted), _call(asking), row)
             return self._written(row, asking, admitted.warnings)
         with self._database.transaction() as session:
             if queues.get(session, name).metadata.generation != generation:

@@ -6,14 +6,12 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
-from uuid import UUID
 
-from hekla.api import decode
 from hekla.api.queue import Queue
 from hekla.domain import names
 from hekla.domain.errors import ConflictError, PreconditionError
 from hekla.domain.names import Key
-from hekla.kube.mirror.custom import Custom, carried
+from hekla.kube.mirror.custom import Custom
 from hekla.kube.mirror.deciding import (
     Adopt,
     Gone,
@@ -36,6 +34,7 @@ from hekla.store.database import Database, Session
 from hekla.store.hub import Item
 from hekla.store.objects import KUBE, to_json
 from services.controller.mirror.jobs import Hold, held
+from services.controller.mirror.reading import to_object, to_uid
 from services.controller.queue_counts import QueueCounts
 from services.controller.queue_states import ALWAYS_OPEN, SHUT, close, follow_parent, is_busy
 
@@ -82,7 +81,7 @@ class QueueRows:
             PreconditionError: its queue cannot go yet.
         """
         if isinstance(step, Gone):
-            self._end(step.row.key.name)
+            self._end(step.row)
         else:
             self.take_many([step])
 
@@ -91,31 +90,35 @@ class QueueRows:
         if any(isinstance(step, Gone) for step in steps):
             raise ConflictError("queues go one by one")
         read = [
-            (self._reviewed(step), UUID(step.custom.uid))
-            for step in steps
-            if not isinstance(step, Gone)
+            (self._reviewed(step), step.custom) for step in steps if not isinstance(step, Gone)
         ]
         with self._database.transaction() as session:
             held(self._hold, session)
-            for queue, uid in read:
-                follow_parent(session, queues.follow(session, queue, cr_uid=uid))
+            for queue, custom in read:
+                stored = queues.follow(
+                    session, queue, cr_uid=to_uid(custom), generation=custom.generation
+                )
+                follow_parent(session, stored)
 
     def _reviewed(self, step: Insert | Replace | Update | Adopt) -> Queue:
         """The queue that a custom resource is, admitted: a webhook may have been away."""
-        queue = _queue(step.custom)
+        queue = to_object(Queue, step.custom)
         meta = queue.metadata
         if isinstance(step, Update):
             with self._database.transaction() as session:
                 before = queues.get(session, meta.name)
             queue = self._admission.queue(UPDATE, queue, before).object
-        elif not isinstance(step, Adopt):  # what is always there is taken as it is
+        elif not isinstance(step, Adopt):  # what is stored already stays a queue
             queue = self._admission.queue(CREATE, queue).object
         return queue.model_copy(update={"metadata": meta})
 
-    def _end(self, name: str) -> None:
+    def _end(self, row: Row) -> None:
         """Its custom resource is gone: the queue goes too, when nothing uses it any more."""
+        name = row.key.name
         with self._database.transaction() as session:
             held(self._hold, session)
+            if [str(one.uid) for one in queues.mirrored(session, [name])] != [row.uid]:
+                return  # it was done before
             if name in ALWAYS_OPEN:
                 queues.untie(session, name)  # and it is made again
                 return
@@ -150,22 +153,6 @@ def _users(session: Session, name: str) -> str | None:
         return "its jobs are gone"
     below = queues.children(session, name)
     return f"{', '.join(below)} below it are gone" if below else None
-
-
-def _queue(custom: Custom) -> Queue:
-    """The queue that a custom resource is.
-
-    Raises:
-        InvalidError: it is none.
-    """
-    raw = {key: value for key, value in custom.raw.items() if key != "status"}
-    queue = decode.decode(raw)
-    assert isinstance(queue, Queue)
-    kept = {
-        "generation": custom.generation,
-        "annotations": carried(custom.annotations) or None,
-    }
-    return queue.model_copy(update={"metadata": queue.metadata.model_copy(update=kept)})
 
 
 def _without_ours(annotations: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from hekla.api import decode
 from hekla.api.bounds import violations
 from hekla.api.job import Job, JobStatus
 from hekla.api.pod_group import PodGroup
+from hekla.api.queue import Queue
 from hekla.domain import timestamps
 from hekla.domain.errors import InvalidError, Violation
 from hekla.domain.names import Key
@@ -20,7 +21,7 @@ from hekla.store.jobs import StoredJob
 from hekla.store.mirrored import Born, Mirrored
 from hekla.store.objects import KUBE, to_json
 
-Kind = TypeVar("Kind", Job, PodGroup)
+Kind = TypeVar("Kind", Job, PodGroup, Queue)
 
 _KEPT: Final = ("name", "namespace", "uid", "labels", "ownerReferences")
 

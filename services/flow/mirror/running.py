@@ -108,9 +108,13 @@ class Mirroring:
         holder = f"{socket.gethostname()}:{os.getpid()}:{uuid4()}"
         election = Election(database, LEASE, holder=holder)
         rival = Rival(kube)
-        running.enter_context(repeating("rival", rival.look, idle=LOOK_EVERY))
         made = mirror(database, admission, kube, hub, election, hindrance=rival.problem)
+
+        def look_for_rival() -> bool:
+            return made.installed is Installed.YES and rival.look()
+
         running.enter_context(made.running())
+        running.enter_context(repeating("rival", look_for_rival, idle=LOOK_EVERY))
         flows = mirrored_flows(database, admission, election.hold)
         templates = mirrored_templates(database, admission, election.hold)
         return cls(made, Door(kube, flows, made), Door(kube, templates, made))

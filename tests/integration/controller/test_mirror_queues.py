@@ -19,6 +19,7 @@ from hekla.domain.errors import (
 from hekla.store.database import Database
 from hekla.store.once import Asking
 from services.controller.queue_calls import CLOSE
+from services.webhook.cluster import KubeCluster
 from tests.support.local_cluster import LocalCluster, Object
 from tests.support.mirrors import COMMANDS_AT, QUEUES_AT, QueueScene, queue_scene
 from tests.support.objects import make_queue
@@ -161,6 +162,23 @@ def test_a_name_that_is_used_again_at_once_is_another_queue(
 
     new = scene.until_row(name, weight=9)
     assert str(new.uid) == made["metadata"]["uid"] != str(old.uid)
+
+
+def test_reviews_find_a_queue_that_was_made_just_now(scene: QueueScene, name: str) -> None:
+    cluster = KubeCluster(scene.kube)
+    scene.make(name, weight=4)
+
+    found = cluster.queue(name)
+
+    assert found is not None
+    assert found.spec.weight == 4
+    assert cluster.queue("nowhere") is None
+    patch = {"metadata": {"finalizers": ["a.b/c"]}}
+    scene.cluster.merge(f"{QUEUES_AT}/{name}", patch)
+    scene.cluster.call("DELETE", f"{QUEUES_AT}/{name}")
+    assert cluster.queue(name) is None, "one that goes is not there"
+    scene.cluster.merge(f"{QUEUES_AT}/{name}", {"metadata": {"finalizers": None}})
+    scene.until_gone(name)
 
 
 def command(name: str, action: str, target: Object, **more: Any) -> Object:
