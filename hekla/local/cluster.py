@@ -67,7 +67,7 @@ class Cluster:
             note = processes.note
         (settings.home / NOTE).write_text(f"{note}\n" if note else "")
         self._logs = Logs(self._storage, pods)
-        self._webhooks = Webhooks(self._storage)
+        self._webhooks = Webhooks(self._storage, self._registry)
         self.app = App(
             registry=self._registry,
             storage=self._storage,

@@ -418,6 +418,41 @@ def test_bindings_and_evictions_and_collections_are_asked_about(
     assert cluster.call("DELETE", f"{pods}?labelSelector=asked").code == 200
 
 
+def test_who_knows_another_version_sees_that_one(
+    cluster: LocalCluster, server: WebhookServer
+) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    versions = [
+        {"name": name, "served": True, "storage": kept, "schema": {"openAPIV3Schema": schema}}
+        for name, kept in (("v1", False), ("v2", True))
+    ]
+    names = {"plural": "things", "kind": "Thing"}
+    spec = {"group": "x.io", "scope": "Namespaced", "names": names, "versions": versions}
+    cluster.make(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        {"metadata": {"name": "things.x.io"}, "spec": spec},
+    )
+    patch = patching({"op": "add", "path": "/spec", "value": {"by": "hook"}})
+    webhook = {
+        "clientConfig": server.config("/versions", patch),
+        "rules": [rule("things", "*", groups=["x.io"])],
+    }
+    things = "/apis/x.io/v2/namespaces/default/things"
+    thing = {"apiVersion": "x.io/v2", "kind": "Thing", "metadata": {"name": "x"}}
+    with registered(cluster, registration("versions", webhook, mutates=True)):
+        made = cluster.make(things, thing)
+        assert cluster.merge(f"{things}/x", {"other": 1}).code == 200
+    assert (made["apiVersion"], made["spec"]) == ("x.io/v2", {"by": "hook"})
+    created, updated = server.seen("/versions")
+    assert created["object"]["apiVersion"] == "x.io/v1"
+    assert (created["kind"]["version"], created["requestKind"]["version"]) == ("v1", "v2")
+    assert (created["resource"]["version"], created["requestResource"]["version"]) == (
+        "v1",
+        "v2",
+    )
+    assert updated["oldObject"]["apiVersion"] == "x.io/v1"
+
+
 def test_what_is_registered_is_checked_and_filled_in(
     cluster: LocalCluster, server: WebhookServer
 ) -> None:

@@ -61,13 +61,23 @@ def hook(kind: Kind = registry.VALIDATING_WEBHOOKS, **webhook: Any) -> Hook:
     ],
 )
 def test_rules(given: Object, kind: Kind, operation: str, part: str, *, matches: bool) -> None:
-    assert bool(concerned([hook(rules=[given])], kind, operation, part)) is matches
+    assert bool(concerned([hook(rules=[given])], [kind], operation, part)) is matches
 
 
 def test_webhooks_are_never_asked_about_webhooks() -> None:
     everything = hook(rules=[rule("*/*", "*", groups=["*"])])
     for kind in (registry.MUTATING_WEBHOOKS, registry.VALIDATING_WEBHOOKS):
-        assert concerned([everything], kind, CREATE, "") == ()
+        assert concerned([everything], [kind], CREATE, "") == ()
+
+
+def test_a_rule_about_another_version_matches_unless_it_must_be_exact() -> None:
+    old, new = (Kind("x.io", version, "things", "Thing") for version in ("v1", "v2"))
+    about_old: dict[str, Any] = {"rules": [rule("things", "*", groups=["x.io"])]}
+    [call] = concerned([hook(**about_old)], [new, old], CREATE, "")
+    assert call.kind is old
+    assert concerned([hook(matchPolicy="Exact", **about_old)], [new, old], CREATE, "") == ()
+    [call] = concerned([hook(rules=[rule("*", "*", groups=["*"])])], [old, new], CREATE, "")
+    assert call.kind is old
 
 
 def step(value: Object | None, old: Object | None = None, kind: Kind = MAPS) -> Step:

@@ -15,6 +15,7 @@ from hekla.local.registry import Object
 
 IGNORE: Final = "Ignore"
 IF_NEEDED: Final = "IfNeeded"
+EQUIVALENT: Final = "Equivalent"
 EVERYTHING: Final = "*"
 DEFAULT_TIMEOUT: Final = 10
 _LONGEST_TIMEOUT: Final = 30
@@ -22,7 +23,7 @@ _HTTPS: Final = 443
 _OPERATIONS: Final = frozenset({EVERYTHING, "CREATE", "UPDATE", "DELETE", "CONNECT"})
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "failurePolicy": (IGNORE, "Fail"),
-    "matchPolicy": ("Exact", "Equivalent"),
+    "matchPolicy": ("Exact", EQUIVALENT),
     "sideEffects": ("None", "NoneOnDryRun"),
     "reinvocationPolicy": ("Never", IF_NEEDED),
 }
@@ -36,7 +37,7 @@ def fill_validating(value: Object) -> None:
     for webhook in _objects(value.get("webhooks")):
         for key, default in (
             ("failurePolicy", "Fail"),
-            ("matchPolicy", "Equivalent"),
+            ("matchPolicy", EQUIVALENT),
             ("timeoutSeconds", DEFAULT_TIMEOUT),
         ):
             webhook.setdefault(key, default)

@@ -20,11 +20,12 @@ from hekla.local.registry import (
     VALIDATING_WEBHOOKS,
     Kind,
     Object,
+    Registry,
 )
 from hekla.local.steps import DELETE, Step
 from hekla.local.storage import Change, Entry, Storage
 from hekla.local.webhooks import hooks, reviews
-from hekla.local.webhooks.hooks import Hook
+from hekla.local.webhooks.hooks import Call, Hook
 from hekla.local.webhooks.reviews import Answer, CallError, UnreadableError
 
 if TYPE_CHECKING:
@@ -38,17 +39,19 @@ log = logging.getLogger(__name__)
 class _Asked(NamedTuple):
     """The webhooks with a rule about one operation."""
 
-    mutating: tuple[Hook, ...]
-    validating: tuple[Hook, ...]
+    mutating: tuple[Call, ...]
+    validating: tuple[Call, ...]
 
 
 class Webhooks:
     """The webhooks that are registered now."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, registry: Registry) -> None:
         self._storage = storage
+        self._registry = registry
+        self._revision = registry.revision
         self._hooks: tuple[Hook, ...] = ()
-        self._asked: dict[tuple[str, str, str], _Asked] = {}
+        self._asked: dict[tuple[str, str, str, str], _Asked] = {}
         self._caller: Caller | None = None
 
     def begin(self) -> None:
@@ -73,23 +76,28 @@ class Webhooks:
 
     def about(self, kind: Kind, operation: str, subresource: str) -> _Asked:
         """Those that have a rule about an operation."""
-        key = (kind.resource, operation, subresource)
+        if self._revision != self._registry.revision:
+            self._revision = self._registry.revision
+            self._asked.clear()
+        key = (kind.resource, kind.version, operation, subresource)
         found = self._asked.get(key)
         if found is None:
-            chosen = hooks.concerned(self._hooks, kind, operation, subresource)
+            others = self._registry.versions(kind.resource)
+            versions = [kind, *(each for each in others if each is not kind)]
+            chosen = hooks.concerned(self._hooks, versions, operation, subresource)
             found = self._asked[key] = _Asked(
-                tuple(hook for hook in chosen if hook.mutates),
-                tuple(hook for hook in chosen if not hook.mutates),
+                tuple(call for call in chosen if call.hook.mutates),
+                tuple(call for call in chosen if not call.hook.mutates),
             )
         return found
 
-    def selected(self, chosen: Sequence[Hook], step: Step) -> list[Hook]:
+    def selected(self, chosen: Sequence[Call], step: Step) -> list[Call]:
         """Those of ``chosen`` whose selectors mean the object."""
         labels = hooks.own_labels(step)
         if labels is None and step.kind.namespaced:
             namespace = self._storage.latest(NAMESPACES, "", step.namespace)
             labels = {} if namespace is None else namespace.labels
-        return [hook for hook in chosen if hook.selects(step, labels)]
+        return [call for call in chosen if call.hook.selects(step, labels)]
 
     async def close(self) -> None:
         """Close the connections."""
@@ -151,50 +159,51 @@ class Reviews:
             await self._judged(found.validating, step)
         return value
 
-    async def _mutated(self, chosen: Sequence[Hook], step: Step) -> Object | None:
+    async def _mutated(self, chosen: Sequence[Call], step: Step) -> Object | None:
         before: set[str] = set()
         """Those that are to be asked again if somebody after them changes the object."""
         again: set[str] = set()
         for turn in range(2):
-            for hook in chosen:
-                identity = f"{hook.configuration}/{hook.name}"
+            for call in chosen:
+                identity = f"{call.hook.configuration}/{call.hook.name}"
                 if turn and identity not in again:
                     continue
-                if not self._webhooks.selected([hook], step):
+                if not self._webhooks.selected([call], step):
                     continue
-                answer = await self._ask(hook, step)
+                answer = await self._ask(call, step)
                 if answer is not None and answer.patch is not None:
-                    changed = _patched(hook, step, answer.patch)
+                    changed = _patched(call, step, answer.patch)
                     if changed != step.value:
                         step = step._replace(value=changed)
                         again |= before
                         before.clear()
-                if hook.reinvoked:
+                if call.hook.reinvoked:
                     before.add(identity)
             if not again:
                 break
         return step.value
 
-    async def _judged(self, chosen: Sequence[Hook], step: Step) -> None:
+    async def _judged(self, chosen: Sequence[Call], step: Step) -> None:
         asked = self._webhooks.selected(chosen, step)
         verdicts = await asyncio.gather(
-            *(self._ask(hook, step) for hook in asked), return_exceptions=True
+            *(self._ask(call, step) for call in asked), return_exceptions=True
         )
         for verdict in verdicts:
             if isinstance(verdict, BaseException):
                 raise verdict
 
-    async def _ask(self, hook: Hook, step: Step) -> Answer | None:
+    async def _ask(self, call: Call, step: Step) -> Answer | None:
         """What the webhook says, if it allows; None if it says nothing and need not.
 
         Raises:
             ApiError: it refuses, or says nothing and must.
         """
+        hook = call.hook
         if step.dry_run and not hook.dry_runs:
             why = f'admission webhook "{hook.name}" does not support dry run'
             raise errors.bad_request(why)
         uid = str(uuid.uuid4())
-        question = reviews.question(step, uid, self._options(step.operation))
+        question = reviews.question(step, call.kind, uid, self._options(step.operation))
         try:
             body = await self._webhooks.caller.ask(hook, question)
             answer = reviews.read(body, uid, mutates=hook.mutates)
@@ -212,18 +221,21 @@ class Reviews:
         return answer
 
 
-def _patched(hook: Hook, step: Step, patch: JsonPatch) -> Object:
-    if step.value is None:
+def _patched(call: Call, step: Step, patch: JsonPatch) -> Object:
+    hook, value = call.hook, step.value
+    if value is None:
         raise errors.internal(
             f'admission webhook "{hook.name}" attempted to modify the object, '
             "which is not supported for this operation"
         )
     try:
-        changed = patch.apply(step.value)
+        changed = patch.apply(reviews.seen(value, step, call.kind))
     except UnfitError as error:
         why = f'the patch of webhook "{hook.name}" does not fit: {error}'
         raise errors.internal(why) from error
     bodies.check_depth(changed)
     if not isinstance(changed, dict):
         raise errors.internal(f'the patch of webhook "{hook.name}" leaves no object')
+    if call.kind is not step.kind:
+        changed["apiVersion"] = value["apiVersion"]
     return changed

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from hekla.domain import selector
 from hekla.domain.selector import Selector
@@ -17,7 +17,7 @@ from hekla.local.registry import (
     Object,
 )
 from hekla.local.steps import DELETE, Step
-from hekla.local.webhooks.configurations import EVERYTHING, IF_NEEDED, IGNORE
+from hekla.local.webhooks.configurations import EQUIVALENT, EVERYTHING, IF_NEEDED, IGNORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,8 @@ class Hook:
     """Whether it is asked again if others changed the object after it."""
     dry_runs: bool
     """Whether it may be asked about a dry run."""
+    equivalent: bool
+    """Whether a rule about another version of a kind matches too."""
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
         """Whether a rule matches, whatever the selectors say."""
@@ -114,19 +116,43 @@ def hooks_of(kind: Kind, configuration: Object) -> Iterator[Hook]:
             ignores_failure=webhook["failurePolicy"] == IGNORE,
             reinvoked=webhook.get("reinvocationPolicy") == IF_NEEDED,
             dry_runs=webhook["sideEffects"] in {"None", "NoneOnDryRun"},
+            equivalent=webhook["matchPolicy"] == EQUIVALENT,
         )
 
 
-def concerned(
-    hooks: Iterable[Hook], kind: Kind, operation: str, subresource: str
-) -> tuple[Hook, ...]:
-    """Those of ``hooks`` that have a rule about that operation.
+class Call(NamedTuple):
+    """A webhook that is to be asked."""
 
-    Webhooks are never asked about webhooks: nobody could mend a wrong one.
+    hook: Hook
+    kind: Kind
+    """The version in which it sees the object."""
+
+
+def concerned(
+    hooks: Iterable[Hook], versions: Sequence[Kind], operation: str, subresource: str
+) -> tuple[Call, ...]:
+    """Those of ``hooks`` that have a rule about that operation on a kind.
+
+    ``versions`` are those in which the kind is served, the one that is written first. Webhooks
+    are never asked about webhooks: nobody could mend a wrong one.
     """
-    if kind in {MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS}:
+    if versions[0] in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
         return ()
-    return tuple(hook for hook in hooks if hook.concerns(kind, operation, subresource))
+    return tuple(
+        Call(hook, kind)
+        for hook in hooks
+        for kind in [_seen(hook, versions, operation, subresource)]
+        if kind is not None
+    )
+
+
+def _seen(
+    hook: Hook, versions: Sequence[Kind], operation: str, subresource: str
+) -> Kind | None:
+    for kind in versions if hook.equivalent else versions[:1]:
+        if hook.concerns(kind, operation, subresource):
+            return kind
+    return None
 
 
 def own_labels(step: Step) -> Mapping[str, str] | None:

@@ -12,7 +12,7 @@ import orjson
 from hekla.local import errors
 from hekla.local.errors import ApiError
 from hekla.local.patch import JsonPatch, MalformedError
-from hekla.local.registry import NAMESPACES, Object
+from hekla.local.registry import NAMESPACES, Kind, Object
 from hekla.local.steps import Step
 
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -42,37 +42,49 @@ class Answer(NamedTuple):
     warnings: Sequence[str]
 
 
-def question(step: Step, uid: str, options: Mapping[str, Any]) -> bytes:
-    """The body to send."""
-    kind = step.kind
+def question(step: Step, kind: Kind, uid: str, options: Mapping[str, Any]) -> bytes:
+    """The body to send to somebody who sees the object as ``kind``, a version of its own."""
     about: Object = step.value if step.value is not None else _old(step)
-    group, _, version = about["apiVersion"].rpartition("/")
-    group_kind = {"group": group, "version": version, "kind": about["kind"]}
-    resource = {"group": kind.group, "version": kind.version, "resource": kind.plural}
     part = {"subResource": step.subresource, "requestSubResource": step.subresource}
-    namespace = step.name if kind is NAMESPACES else step.namespace
+    namespace = step.name if step.kind is NAMESPACES else step.namespace
     request = {
         "uid": uid,
-        "kind": group_kind,
-        "resource": resource,
-        "requestKind": group_kind,
-        "requestResource": resource,
+        "kind": _kind(seen(about, step, kind)),
+        "resource": _resource(kind),
+        "requestKind": _kind(about),
+        "requestResource": _resource(step.kind),
         **(part if step.subresource else {}),
         **({"name": step.name} if step.name else {}),
         **({"namespace": namespace} if namespace else {}),
         "operation": step.operation,
         "userInfo": USER,
-        "object": step.value,
-        "oldObject": orjson.Fragment(step.old.raw) if step.old is not None else None,
+        "object": None if step.value is None else seen(step.value, step, kind),
+        "oldObject": None if step.old is None else seen(_old(step), step, kind),
         "dryRun": step.dry_run,
         "options": options,
     }
     return orjson.dumps({"kind": KIND, "apiVersion": API_VERSION, "request": request})
 
 
+def seen(value: Object, step: Step, kind: Kind) -> Object:
+    """An object of the step as somebody sees it who knows it as ``kind``."""
+    if kind is step.kind:
+        return value
+    return {**value, "apiVersion": kind.api_version}
+
+
 def _old(step: Step) -> Object:
     assert step.old is not None, "there is an object before, after, or both"
-    return step.old.object()
+    return {**step.old.object(), "apiVersion": step.kind.api_version}
+
+
+def _kind(value: Object) -> Mapping[str, str]:
+    group, _, version = value["apiVersion"].rpartition("/")
+    return {"group": group, "version": version, "kind": value["kind"]}
+
+
+def _resource(kind: Kind) -> Mapping[str, str]:
+    return {"group": kind.group, "version": kind.version, "resource": kind.plural}
 
 
 def read(body: bytes, uid: str, *, mutates: bool) -> Answer:
