@@ -56,8 +56,8 @@ soak: setup ## Apply one file of all kinds by kubectl, 100 times on fresh names;
 	@$(BIN)/python -m tests.soak $(SOAK)
 
 .PHONY: bench
-bench: setup ## Print the speed of the scheduling core, beside the oracle's, of the Kubernetes client, the local cluster and admission
-	@missed=0; for part in core scheduler kube local admission; do \
+bench: setup ## Print the speed of the scheduling core, beside the oracle's, of the Kubernetes client, the local cluster, admission and the mirror
+	@missed=0; for part in core scheduler kube local admission mirror; do \
 		$(BIN)/python -m tests.benchmarks.bench_$$part || missed=1; done; exit $$missed
 
 LOAD_SCALE ?= 1

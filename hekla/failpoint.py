@@ -26,6 +26,7 @@ POINTS: Final[Mapping[str, str]] = {
     "controller.recorded": "a pass is recorded, nothing of it is done yet",
     "controller.acted": "a pass is recorded and done, its claim is still held",
     "controller.commit-unknown": "a pass is committed, but the worker does not learn of it",
+    "controller.custom-made": "a job has its custom resource, nothing says so yet",
     "controller.chunk-stored": "a chunk of CreateJobs is stored, others are not yet",
     "controller.slow-act": "between two acts of one pass",
     "flow.recorded": "a pass over a flow is recorded, nothing of it is done yet",

@@ -9,7 +9,7 @@ from typing import Final
 from hekla.domain.names import Key
 
 FIRST_BACKOFF: Final = 0.25
-LONGEST_BACKOFF: Final = 30.0
+LONGEST_BACKOFF: Final = 10.0
 
 
 class Marks:

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any, Protocol
 from uuid import UUID
 
+from hekla import failpoint
 from hekla.domain.errors import DomainError
 from hekla.kube.client import KubeClient
 from hekla.kube.mirror import bodies
@@ -57,11 +58,11 @@ class Owning:
 
     def of(self, stored: StoredJob, *, timeout: float) -> Owned:
         """What pods of this job belong to; the custom resource is made if it has none."""
+        if self._mirror.installed is not Installed.YES:
+            return NOBODY if self._mirror.installed is Installed.NO else Owned(unknown=True)
         problem = self._mirror.problem()
         if problem is not None:
             return Owned(refusal=("NotMirrored", problem))
-        if self._mirror.installed is Installed.NO:
-            return NOBODY
         if stored.custom_uid is not None:
             return Owned(stored.custom_uid)
         try:
@@ -70,6 +71,7 @@ class Owning:
             [reply] = self._kube.create_many(JOBS, [body], timeout=timeout)
         except DomainError:
             return Owned(unknown=True)
+        failpoint.hit("controller.custom-made")
         return self._read(stored, reply)
 
     def _flow_of(self, stored: StoredJob, timeout: float) -> dict[str, Any] | None:
