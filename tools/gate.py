@@ -41,6 +41,12 @@ HALF: Final = (
 """What takes as long as all other integration tests together."""
 
 
+OTHER_STACKS: Final = (
+    "tests/e2e/test_local_stack.py",
+    *sorted(str(path) for path in Path("tests/e2e").glob("test_kubectl*.py")),
+)
+"""What does not use the stack that the other end-to-end tests share, and takes as long."""
+
 STAGES: Final = (
     Stage("lint", 40, ("make", "--no-print-directory", "lint")),
     Stage("unit", 60, (*PYTEST, "tests/unit")),
@@ -50,7 +56,12 @@ STAGES: Final = (
         (*PYTEST, *HALF),
         beside=(*PYTEST, "tests/integration", *(f"--ignore={path}" for path in HALF)),
     ),
-    Stage("e2e", 180, (*PYTEST, "tests/e2e")),
+    Stage(
+        "e2e",
+        180,
+        (*PYTEST, "tests/e2e", *(f"--ignore={path}" for path in OTHER_STACKS)),
+        beside=(*PYTEST, *OTHER_STACKS),
+    ),
     Stage("chaos", 60, (*PYTEST, "-m", "not long", "tests/chaos")),
 )
 

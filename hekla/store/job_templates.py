@@ -124,8 +124,12 @@ def change(session: Session, key: Key, template: JobTemplate) -> JobTemplate:
     return _to_template(changed)
 
 
-def count(session: Session, uid: UUID) -> None:
+def count(session: Session, uid: UUID) -> Sequence[UUID]:
     """Note in a template's status which jobs were made from it and exist.
+
+    Returns:
+        The flows that wait for a template from which nothing was made so far. Who stored it
+        woke those it could see; one that was stored at the same time saw no template either.
 
     Raises:
         NotFoundError: it is gone.
@@ -135,8 +139,12 @@ def count(session: Session, uid: UUID) -> None:
         raise NotFoundError(f"job template {uid} does not exist")
     made = flow_steps.jobs_of_template(session, row.namespace, row.name)
     status = to_json(JobTemplateStatus(job_depends_on_list=list(made) or None))
-    if status != row.status:
+    before = row.status
+    if status != before:
         _changed(session, row, status=status)
+    if before.get("jobDependsOnList"):
+        return ()
+    return flow_steps.waiting_for_template(session, row.namespace, row.name)
 
 
 def remove(session: Session, key: Key) -> None:

@@ -128,8 +128,10 @@ class Passes:
     def _count(self, claim: Claim) -> Outcome:
         with self._database.transaction() as session:
             work.hold(session, claim)
-            job_templates.count(session, UUID(claim.uid))
+            waiting = job_templates.count(session, UUID(claim.uid))
             work.release(session, claim)
+            # After the template's own row: see ``job_templates``.
+            work.wake(session, job_flows.KIND, *map(str, waiting), urgent=True)
         return Outcome.DONE
 
     def _round(

@@ -14,10 +14,10 @@ from hekla.api.meta import ObjectMeta, OwnerReference
 from hekla.domain.errors import NotFoundError
 from hekla.domain.names import FLOW_API_VERSION, Key
 from hekla.domain.phases import JobPhase
-from hekla.store import jobs, queues, work
+from hekla.store import job_templates, jobs, queues, work
 from services.flow.core.jobs import request_id
 from tests.support.flow_scene import FlowScene
-from tests.support.objects import make_job, make_queue
+from tests.support.objects import make_job, make_queue, make_template
 from tests.support.waiting import wait_until
 
 
@@ -98,6 +98,20 @@ def test_a_flow_waits_for_what_is_missing_and_says_so(flows: FlowScene) -> None:
     )
     flows.client.queues.open(queue)
     flows.until_jobs("f-a", "g-a")
+
+
+def test_a_flow_and_its_template_that_are_stored_at_the_same_time_find_each_other(
+    flows: FlowScene,
+) -> None:
+    """As by one file: the flow does not see the template, nor who stores that the flow."""
+    made = make_template("a")
+    metadata = made.metadata.model_copy(update={"namespace": flows.namespace})
+    with flows.database.transaction() as session:
+        job_templates.make(session, made.model_copy(update={"metadata": metadata}), uid=uuid4())
+        flows.bare_flow(a="")
+        flows.until(lambda flow: flow.status.state.reason == "JobTemplateNotFound")
+
+    flows.until_jobs("f-a")
 
 
 def test_a_patch_makes_the_job_another(flows: FlowScene) -> None:
