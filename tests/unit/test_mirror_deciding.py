@@ -136,6 +136,10 @@ LEADS: Final = row(custom_uid="c1")
             custom(mark="r1"), replace(LEADS, wanted=False), GROUPLIKE, [Delete], id="no owner"
         ),
         pytest.param(custom("c2"), row(), JOBLIKE, [Refuse], id="the name is taken"),
+        pytest.param(
+            custom("c2"), LEADS, JOBLIKE, [Gone, Refuse], id="gone, unseen, and taken"
+        ),
+        pytest.param(custom("c2"), LEADS, GROUPLIKE, [Refuse], id="it is made when it can"),
         pytest.param(custom("c2", deleting=True), row(), JOBLIKE, [], id="it will be free"),
     ],
 )

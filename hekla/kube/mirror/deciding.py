@@ -15,7 +15,7 @@ the status. The table, with C for a custom resource that is there and c for one 
 | none, c | the source, had this one | ``Gone``, or (``recreate``) ``Create`` once it is gone |
 | C, made from the row | the source | ``Adopt`` if the row does not know it, ``Rewrite`` |
 | C, made from another row | the source | ``Delete``, or (``recreate``) ``Rewrite`` |
-| C, somebody else's | the source | ``Refuse``: the name is taken |
+| C, somebody else's | the source | ``Refuse``: the name is taken; ``Gone`` if it had another |
 
 Beside what it says, the row's status is shown (``Show``) wherever both are there.
 """
@@ -238,7 +238,10 @@ def _leading(custom: Custom, row: Row, rules: Rules) -> Sequence[Step]:
         return [Gone(row, custom)] if goes else []
     if not ours and not custom.mark:
         message = f"the name is taken by {rules.door(row)}; this one waits until it is free"
-        return [Refuse(custom, NAME_CONFLICT, message)]
+        refusal = Refuse(custom, NAME_CONFLICT, message)
+        # One that the row had is gone, or another could not have the name.
+        goes = bool(row.custom_uid) and not rules.recreate and not row.deleting
+        return [Gone(row), refusal] if goes else [refusal]
     if not (ours or rules.recreate) or row.deleting or (rules.recreate and not row.wanted):
         return [Delete(custom)]
     steps: list[Step] = []

@@ -7,9 +7,11 @@ resource is deleted. Whoever finds it again, after a crash in between, sees that
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any, Final
 from uuid import UUID
@@ -40,6 +42,8 @@ from services.controller.queue_calls import CLOSE, OPEN
 from services.controller.queue_states import close, open_
 
 TIMEOUT: Final = 5.0
+PATIENCE: Final = 60.0
+"""Seconds that a command waits for a target that has a custom resource and is not stored."""
 COMPONENT: Final = "hekla-controller"
 ISSUED: Final = "CommandIssued"
 REFUSED: Final = "CommandRefused"
@@ -49,6 +53,14 @@ _TARGETS: Final = {
 }
 
 log = logging.getLogger(__name__)
+
+
+class Told(Enum):
+    """Who tells what became of a command."""
+
+    BY_THE_JOB = auto()
+    """By an event of its own, which is shown in Kubernetes too."""
+    NOT_YET = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +129,8 @@ class CommandRows:
         self._kube = kube
         self._hold = hold
         self._closing = closing
+        self._waited_for: dict[str, float] = {}
+        """Since when the targets of commands, by their uids, were waited for."""
 
     def read(self, keys: Collection[Key]) -> Mapping[Key, Row]:
         """Nothing: what was obeyed is noted by uid."""
@@ -140,34 +154,37 @@ class CommandRows:
         """
         assert isinstance(step, Insert)
         asked = read(step.custom)
-        told, message = ISSUED, f"{asked.action} as the Command {asked.key} asks"
+        reason, message = ISSUED, f"{asked.action} as the Command {asked.key} asks"
         try:
             new = self._noted(asked, lambda session: _obey(session, asked))
         except (NotFoundError, InvalidError, PreconditionError) as error:
             if isinstance(error, NotFoundError) and self._is_to_come(asked):
                 raise ConflictError(f"{error}, but will soon") from error
-            told, message = REFUSED, f"the Command {asked.key} was not obeyed: {error}"
-            new = self._noted(asked, lambda _: None)
-        if new:
-            log.info("command", extra={"uid": asked.uid, "reason": told, "said": message})
-            self._tell(asked, told, message)
-            if asked.action == CLOSE:
-                self._closing()
+            reason, message = REFUSED, f"the Command {asked.key} was not obeyed: {error}"
+            new = self._noted(asked, lambda _: Told.NOT_YET)
+        self._waited_for.pop(asked.uid, None)
+        if new is None:
+            return
+        log.info("command", extra={"uid": asked.uid, "reason": reason, "said": message})
+        if new is Told.NOT_YET:
+            self._tell(asked, reason, message)
+        if asked.action == CLOSE:
+            self._closing()
 
-    def _noted(self, asked: Asked, act: Callable[[Session], None]) -> bool:
-        """Act, and note by the command's uid that it is done; False if it was done before."""
+    def _noted(self, asked: Asked, act: Callable[[Session], Told]) -> Told | None:
+        """Act, and note by the command's uid that it is done; None if it was done before."""
         key = RequestKey("kube", "Command", asked.uid)
         with self._database.transaction() as session:
             held(self._hold, session)
             if not requests.record(session, key, asked.uid.encode(), uids=[]):
-                return False
-            act(session)
-        return True
+                return None
+            return act(session)
 
     def _is_to_come(self, asked: Asked) -> bool:
         """Whether there is a custom resource that its target will be stored from."""
-        if asked.target is None:
-            return False
+        since = self._waited_for.setdefault(asked.uid, time.monotonic())
+        if asked.target is None or time.monotonic() - since > PATIENCE:
+            return False  # one that cannot be taken would be waited for for ever
         key = asked.target_key
         reply = self._kube.get(asked.target, key.namespace or None, key.name, timeout=TIMEOUT)
         if reply.status == HTTPStatus.NOT_FOUND:
@@ -190,7 +207,7 @@ class CommandRows:
             log.info("event not made", extra={"error": reply.message or reply.reason})
 
 
-def _obey(session: Session, asked: Asked) -> None:
+def _obey(session: Session, asked: Asked) -> Told:
     """Pass a command on.
 
     Raises:
@@ -199,11 +216,12 @@ def _obey(session: Session, asked: Asked) -> None:
     """
     if asked.target is JOBS:
         _ask_job(session, asked)
-    elif asked.target is QUEUES:
+        return Told.BY_THE_JOB
+    if asked.target is QUEUES:
         _ask_queue(session, asked)
-    else:
-        found = f"{asked.named.get('kind')} of {asked.named.get('apiVersion')}"
-        raise InvalidError(f"its target must be a Job or a Queue, is {found}")
+        return Told.NOT_YET
+    found = f"{asked.named.get('kind')} of {asked.named.get('apiVersion')}"
+    raise InvalidError(f"its target must be a Job or a Queue, is {found}")
 
 
 def _ask_job(session: Session, asked: Asked) -> None:
