@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 from uuid import UUID
@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 
 KINDS: Final = (job_flows.KIND, job_templates.KIND)
 LONGEST_REST: Final = timedelta(seconds=5)
+HELD_LOOK: Final = timedelta(seconds=10)
+"""Until the next look at a flow that goes and whose custom resource is there: it may be found
+out that there are none any more."""
 
 
 class Outcome(StrEnum):
@@ -155,7 +158,8 @@ class Passes:
             if acts:
                 work.extend(session, claim, self._lease)
             else:
-                outcome = _end(session, claim, decided, started, failed=failed)
+                again = at + HELD_LOOK if reading.observed.held else None
+                outcome = _end(session, claim, decided, started, failed=failed, again=again)
         _count_ends(reading, decided)
         failpoint.hit("flow.recorded")
         acted = None
@@ -210,9 +214,15 @@ def _act(reading: Reading, step: StoredStep, **more: object) -> StepAct:
 
 
 def _end(
-    session: Session, claim: Claim, decided: Plan, started: float, *, failed: bool
+    session: Session,
+    claim: Claim,
+    decided: Plan,
+    started: float,
+    *,
+    failed: bool,
+    again: datetime | None,
 ) -> Outcome:
-    """Give the claim back."""
+    """Give the claim back; have the flow looked at ``again`` whatever happens."""
     if decided.retire:
         work.release(session, claim)
         return Outcome.GONE
@@ -220,7 +230,7 @@ def _end(
         work.fail(session, claim, backoff=backoff(claim.failures, LONGEST_RETRY))
         return Outcome.WAITS
     spent = timedelta(seconds=time.monotonic() - started)
-    work.release(session, claim, rest=min(3 * spent, LONGEST_REST))
+    work.release(session, claim, due_at=again, rest=min(3 * spent, LONGEST_REST))
     return Outcome.DONE
 
 

@@ -41,7 +41,7 @@ def read(session: Session, uid: UUID, *, mirrored: bool) -> Reading:
         steps=[_to_step(specs.get(step.name) or Flow(name=step.name), step) for step in steps],
         templates=job_templates.named(session, stored.key.namespace, wanted) if wanted else {},
         deleting=stored.deleting_at is not None,
-        held=mirrored and stored.cr_uid is not None,
+        held=mirrored and stored.cr_uid is not None and stored.deleting_at is not None,
         finished_at=stored.finished_at,
     )
     return Reading(stored, steps, observed)

@@ -76,7 +76,8 @@ class Observed:
     """Those that steps name and that exist."""
     deleting: bool = False
     held: bool = False
-    """Its custom resource is still there: without the flow it would be taken for a new one."""
+    """It is to go, and its custom resource is still there: alone that would be taken for a new
+    flow."""
     finished_at: datetime | None = None
 
     @property
