@@ -353,6 +353,22 @@ def test_a_watch_is_asked_for_in_many_spellings(cluster: LocalCluster, truth: st
         assert not watch.ended.is_set()
 
 
+def test_the_events_of_an_object_are_found_as_describe_asks_for_them(
+    cluster: LocalCluster,
+) -> None:
+    pod = cluster.make(PODS, make_pod("described", "sleep", "1"))
+    about = {"kind": "Pod", "namespace": "default", "name": "described"}
+    about["uid"] = pod["metadata"]["uid"]
+    events = "/api/v1/namespaces/default/events"
+    for name, uid in (("of-it", about["uid"]), ("of-another", "u")):
+        cluster.make(events, named(name, involvedObject=about | {"uid": uid}, reason="Seen"))
+
+    asked = ",".join(f"involvedObject.{key}={value}" for key, value in about.items())
+    found = cluster.get(f"{events}?fieldSelector={asked}&limit=500")["items"]
+
+    assert [event["metadata"]["name"] for event in found] == ["of-it"]
+
+
 def test_a_patch_may_not_blow_an_object_up(cluster: LocalCluster) -> None:
     cluster.make(CONFIGMAPS, named("small", data={"a": "b" * 1000}))
     copies = [
