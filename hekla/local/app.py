@@ -17,6 +17,7 @@ import orjson
 from hekla.local import (
     accepting,
     binding as bindings,
+    definition_rules,
     drafts,
     errors,
     eviction,
@@ -34,7 +35,7 @@ from hekla.local.journal import JournalError
 from hekla.local.objects import Deletion, Objects
 from hekla.local.openapi import OpenApi
 from hekla.local.paging import Page, Pages
-from hekla.local.registry import NAMESPACES, PODS, Kind, Object, Registry
+from hekla.local.registry import DEFINITIONS, NAMESPACES, PODS, Kind, Object, Registry
 from hekla.local.routing import Request, Target
 from hekla.local.steps import Writing, at_once, carry_out
 from hekla.local.storage import Entry, Storage
@@ -234,6 +235,8 @@ class App:
         objects, dry_run = self._objects, request.dry_run
         code, answer, form = 200, b"", Plain(kind)
         told = Strictness(kind, request).told
+        if kind is DEFINITIONS:
+            request.warnings.extend(definition_rules.warnings(request.body))
         match request.method, subresource:
             case "POST", "" if name is None and (namespace or not kind.namespaced):
                 body = request.json(nulls=drafts.keeps_nulls(kind))

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from hekla.domain import syntax
 from hekla.domain.errors import Violation
-from hekla.local import jsonpath, structural
+from hekla.local import jsonpath, schema_rules
 from hekla.local.checks import shown
 from hekla.local.registry import BUILT_IN, Column, Field, Kind, Object
 from hekla.local.structural import PRESERVE, Structural
@@ -129,6 +129,13 @@ def check_update(old: Object, new: Object) -> list[Violation]:
             why = f"Invalid value: {shown(after)}: field is immutable"
             found.append(Violation(f"spec.{'.'.join(path)}", why))
     return found
+
+
+def warnings(body: bytes) -> list[str]:
+    """What the author of a definition should know."""
+    if b'"x-kubernetes-validations"' not in body:
+        return []
+    return ["this cluster does not check the rules in x-kubernetes-validations"]
 
 
 def first_status(definition: Object) -> Object:
@@ -286,7 +293,7 @@ def _version_errors(version: Object, path: str) -> list[Violation]:
     schema = version.get("schema", {}).get("openAPIV3Schema")
     if schema is None:
         return [*found, Violation(at, "Required value: schemas are required")]
-    return found + structural.errors_of(schema, at)
+    return found + schema_rules.errors_of(schema, at)
 
 
 def _condition(old: Sequence[Object], *says: str, now: str) -> Object:

@@ -42,6 +42,16 @@ def _namespace_defaults(namespace: Object) -> None:
         labels["kubernetes.io/metadata.name"] = name
 
 
+def _check_namespace(namespace: Object) -> list[Violation]:
+    spec = namespace["spec"]
+    if not isinstance(spec, dict):
+        return [Violation("spec", "Invalid value: must be an object")]
+    finalizers = spec.get("finalizers", [])
+    if not isinstance(finalizers, list) or not all(isinstance(x, str) for x in finalizers):
+        return [Violation("spec.finalizers", "Invalid value: must be a list of names")]
+    return []
+
+
 def _check_config_map(value: Object) -> list[Violation]:
     return _texts(value, "data") + _texts(value, "binaryData")
 
@@ -172,7 +182,9 @@ def _texts(value: Object, field: str, *, at: str = "") -> list[Violation]:
 
 RULES: Final[Mapping[str, Rules]] = {
     registry.NAMESPACES.resource: Rules(
-        defaults=_namespace_defaults, first_status=lambda _: {"phase": "Active"}
+        defaults=_namespace_defaults,
+        check=_check_namespace,
+        first_status=lambda _: {"phase": "Active"},
     ),
     registry.NODES.resource: Rules(check_status=_check_node_status),
     registry.PODS.resource: Rules(

@@ -26,9 +26,6 @@ TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "number": (int, float),
     "boolean": (bool,),
 }
-DEEPEST: Final = 100
-"""Levels that a schema may have."""
-
 _OF_EVERY_OBJECT: Final = frozenset({"apiVersion", "kind", "metadata"})
 _METADATA: Final = frozenset(
     {
@@ -55,7 +52,8 @@ class _Nothing:
     """Stands for a value that is not there, which null is not."""
 
 
-_ABSENT: Final = _Nothing()
+ABSENT: Final = _Nothing()
+"""The value of what is not there."""
 
 
 class Node:
@@ -116,13 +114,13 @@ class Node:
                 if self.embedded and key in _OF_EVERY_OBJECT:
                     continue
                 if not self.preserve:
-                    unknown.append(_below(path, key))
+                    unknown.append(below(path, key))
                     gone.append(key)
             elif item is None:
                 if not node.nullable:
                     gone.append(key)
             elif type(item) is dict or type(item) is list:
-                node.settle(item, _below(path, key), unknown)
+                node.settle(item, below(path, key), unknown)
         for key in gone:
             del value[key]
         for key, default in self.defaults:
@@ -131,7 +129,7 @@ class Node:
 
     def violations(self, value: Any, path: str, found: list[Violation], old: Any) -> None:
         """Add to ``found`` what is wrong with ``value``, where it differs from ``old``."""
-        if old is not _ABSENT and _same(value, old):
+        if old is not ABSENT and _same(value, old):
             return  # what was there before may stay, whatever the schema says by now
         if not self._fits(value):
             if value is not None or not self.nullable:
@@ -149,7 +147,7 @@ class Node:
             self._field_violations(value, path, found, old)
         elif isinstance(value, list) and self.items is not None:
             for index, item in enumerate(value):
-                self.items.violations(item, f"{path}[{index}]", found, _ABSENT)
+                self.items.violations(item, f"{path}[{index}]", found, ABSENT)
 
     def _field_violations(
         self, value: dict[str, Any], path: str, found: list[Violation], old: Any
@@ -157,15 +155,15 @@ class Node:
         before = old if isinstance(old, dict) else {}
         for key in self.required:
             if key not in value:
-                found.append(Violation(_below(path, key), "Required value"))
+                found.append(Violation(below(path, key), "Required value"))
         if self.embedded:
             for key in ("apiVersion", "kind"):
                 if not value.get(key):
-                    found.append(Violation(_below(path, key), "Required value"))
+                    found.append(Violation(below(path, key), "Required value"))
         for key, item in value.items():
             node = self.properties.get(key) or self.additional
             if node is not None:
-                node.violations(item, _below(path, key), found, before.get(key, _ABSENT))
+                node.violations(item, below(path, key), found, before.get(key, ABSENT))
 
     def _fits(self, value: Any) -> bool:
         if value is None:
@@ -188,9 +186,9 @@ class Structural:
     """The schema of one version of a kind."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        """Compile ``schema``, which has no ``errors_of``."""
+        """Compile ``schema``, of which ``schema_rules`` finds nothing wrong."""
         self.source = schema
-        self._root = root = _compile(schema)
+        self._root = root = compiled(schema)
         for key in ("apiVersion", "kind"):
             root.properties.setdefault(key, Node())
         root.properties.setdefault("metadata", Node()).preserve = True
@@ -208,27 +206,15 @@ class Structural:
     ) -> list[Violation]:
         """All that is wrong with an object that is settled, where it differs from ``old``."""
         found: list[Violation] = []
-        self._root.violations(value, "", found, _ABSENT)
+        self._root.violations(value, "", found, ABSENT)
         if found and old is not None:  # to compare costs, and most objects are valid
             found = []
             self._root.violations(value, "", found, old)
         return found
 
 
-def errors_of(schema: object, path: str) -> list[Violation]:
-    """All that keeps ``schema``, which is at ``path``, from being a structural schema."""
-    found: list[Violation] = []
-    _judge(schema, path, found, depth=0)
-    if not found:
-        assert isinstance(schema, dict)
-        if schema.get("type") != "object":
-            why = f"Invalid value: {shown(schema.get('type', ''))}: must be object at the root"
-            found.append(Violation(f"{path}.type", why))
-        _judge_defaults(schema, path, found)
-    return found
-
-
-def _compile(schema: Mapping[str, Any]) -> Node:
+def compiled(schema: Mapping[str, Any]) -> Node:
+    """One place of a schema, with all that is below it."""
     node = Node()
     node.type = schema.get("type", "")
     node.nullable = bool(schema.get("nullable"))
@@ -236,21 +222,21 @@ def _compile(schema: Mapping[str, Any]) -> Node:
     node.embedded = bool(schema.get(EMBEDDED))
     node.int_or_string = bool(schema.get(INT_OR_STRING))
     node.properties = {
-        key: _compile(inner) for key, inner in schema.get("properties", {}).items()
+        key: compiled(inner) for key, inner in schema.get("properties", {}).items()
     }
     additional = schema.get("additionalProperties")
     if isinstance(additional, dict):
-        node.additional = _compile(additional)
+        node.additional = compiled(additional)
     elif additional is True:
         node.additional = Node()
         node.additional.preserve = True
     if "items" in schema:
-        node.items = _compile(schema["items"])
+        node.items = compiled(schema["items"])
     node.required = tuple(schema.get("required", ()))
     node.checks = tuple(checks_of(schema))
     node.alternatives = tuple(
-        (way, tuple(_compile(inner) for inner in inners))
-        for way, inners in _choices(schema)
+        (way, tuple(compiled(inner) for inner in inners))
+        for way, inners in choices(schema)
         if not (
             node.int_or_string and way in {"anyOf", "allOf"} and _says_int_or_string(inners)
         )
@@ -272,7 +258,8 @@ def _defaults(schema: Mapping[str, Any], node: Node) -> Iterable[tuple[str, byte
             yield key, orjson.dumps(default)
 
 
-def _choices(schema: Mapping[str, Any]) -> Iterable[tuple[str, Sequence[Mapping[str, Any]]]]:
+def choices(schema: Mapping[str, Any]) -> Iterable[tuple[str, Sequence[Mapping[str, Any]]]]:
+    """The further schemas of one place, of which all, some, one or none must hold."""
     for way in ("allOf", "anyOf", "oneOf"):
         if schema.get(way):
             yield way, schema[way]
@@ -289,7 +276,7 @@ def _choice_error(way: str, nodes: Sequence[Node], value: Any, path: str) -> str
     holding = 0
     for node in nodes:
         found: list[Violation] = []
-        node.violations(value, path, found, _ABSENT)
+        node.violations(value, path, found, ABSENT)
         holding += not found
     says = {
         "allOf": (holding == len(nodes), "must validate all the schemas (allOf)"),
@@ -301,106 +288,6 @@ def _choice_error(way: str, nodes: Sequence[Node], value: Any, path: str) -> str
     return "" if fine else f'Invalid value: {shown(value)}: "{path}" {why}'
 
 
-_WRONG_SHAPES: Final[Mapping[str, type]] = {
-    "properties": dict,
-    "required": list,
-    "allOf": list,
-    "anyOf": list,
-    "oneOf": list,
-    "type": str,
-}
-
-
-def _judge(
-    schema: object, path: str, found: list[Violation], *, depth: int, structural: bool = True
-) -> None:
-    if not isinstance(schema, dict):
-        found.append(Violation(path, "Invalid value: must be an object"))
-        return
-    if depth > DEEPEST:
-        found.append(Violation(path, f"Too many: must have at most {DEEPEST} levels"))
-        return
-    shapes = [
-        Violation(f"{path}.{key}", f"Invalid value: {shown(schema[key])}: has another type")
-        for key, shape in _WRONG_SHAPES.items()
-        if not isinstance(schema.get(key, shape()), shape)
-    ]
-    if shapes:
-        found += shapes
-        return
-    if "$ref" in schema:
-        found.append(Violation(f"{path}.$ref", "Forbidden: $ref is not supported"))
-    # What only narrows a value down need not say its type again.
-    found += _type_errors(schema, path) if structural else ()
-    found += [
-        Violation(f"{path}.{key}", f"Invalid value: {shown(schema[key])}: {why}")
-        for key, why in _unusable(schema)
-    ]
-    inners = [
-        (inner, f"{path}.properties[{key}]", structural)
-        for key, inner in schema.get("properties", {}).items()
-    ]
-    if "items" in schema:
-        inners.append((schema["items"], f"{path}.items", structural))
-    if not isinstance(schema.get("additionalProperties", True), bool):
-        inners.append(
-            (schema["additionalProperties"], f"{path}.additionalProperties", structural)
-        )
-    inners += [
-        (inner, f"{path}.{way}[{index}]", False)
-        for way, listed in _choices(schema)
-        for index, inner in enumerate(listed)
-    ]
-    for inner, at, whole in inners:
-        _judge(inner, at, found, depth=depth + 1, structural=whole)
-
-
-def _type_errors(schema: Mapping[str, Any], path: str) -> Iterable[Violation]:
-    kind = schema.get("type", "")
-    if schema.get(INT_OR_STRING):
-        if kind:
-            why = f"Forbidden: must be empty if {INT_OR_STRING} is true"
-            yield Violation(f"{path}.type", why)
-    elif not kind and not schema.get(PRESERVE):
-        why = "Required value: must not be empty for specified object fields"
-        yield Violation(f"{path}.type", why)
-    if kind and kind not in TYPES:
-        listed = ", ".join(shown(each) for each in sorted(TYPES))
-        why = f"Unsupported value: {shown(kind)}: supported values: {listed}"
-        yield Violation(f"{path}.type", why)
-    if kind == "array" and "items" not in schema:
-        yield Violation(f"{path}.items", "Required value: must be specified")
-    if schema.get("properties") and schema.get("additionalProperties"):
-        why = "Forbidden: additionalProperties and properties are mutual exclusive"
-        yield Violation(f"{path}.additionalProperties", why)
-
-
-def _unusable(schema: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The keywords of one place whose values make no check."""
-    wrong: list[tuple[str, str]] = []
-    checks_of(schema, wrong)
-    if not all(isinstance(each, str) for each in schema.get("required", [])):
-        wrong.append(("required", "must be a list of names"))
-    return wrong
-
-
-def _judge_defaults(schema: Mapping[str, Any], path: str, found: list[Violation]) -> None:
-    """Add what is wrong with defaults, which must be valid themselves."""
-    for key, inner in schema.get("properties", {}).items():
-        at = f"{path}.properties[{key}]"
-        if "default" in inner:
-            node = _compile(inner)
-            default = orjson.loads(orjson.dumps(inner["default"]))
-            unknown: list[str] = []
-            node.settle(default, f"{at}.default", unknown)
-            found += [Violation(each, "Invalid value: must not be unknown") for each in unknown]
-            node.violations(default, f"{at}.default", found, _ABSENT)
-        _judge_defaults(inner, at, found)
-    for key in ("items", "additionalProperties"):
-        if isinstance(schema.get(key), dict):
-            _judge_defaults(schema[key], f"{path}.{key}", found)
-
-
 def _same(one: Any, other: Any) -> bool:
     """Whether two values are the same JSON; for Python 1 is True."""
     return orjson.dumps(one, option=orjson.OPT_SORT_KEYS) == orjson.dumps(
@@ -408,5 +295,6 @@ def _same(one: Any, other: Any) -> bool:
     )
 
 
-def _below(path: str, key: str) -> str:
+def below(path: str, key: str) -> str:
+    """The path of a field."""
     return f"{path}.{key}" if path else key

@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from hekla.local import columns
+from hekla.local.cells import Cell
 from hekla.local.forms import GROUP, JSON, list_metadata
 from hekla.local.paging import Page
 from hekla.local.registry import Kind
@@ -49,7 +50,7 @@ class Tables:
 
     def mark(self, metadata: dict[str, object]) -> bytes:
         """See ``Form``."""
-        cells: list[columns.Cell] = [None] * len(self._columns.heads)
+        cells: list[Cell] = [None] * len(self._columns.heads)
         row = {"cells": cells, "object": self._partial(metadata)}
         return self._table({"resourceVersion": metadata["resourceVersion"]}, [row])
 

@@ -229,6 +229,17 @@ def test_a_definition_that_changes_is_read_anew(cluster: LocalCluster) -> None:
     assert cluster.merge(f"{path}/old/status", {"status": {}}).code == 200
 
 
+def test_who_defines_rules_is_told_that_they_are_not_checked(cluster: LocalCluster) -> None:
+    body = widget("ruled")
+    rules = {"x-kubernetes-validations": [{"rule": "has(self.spec)"}]}
+    body["spec"]["versions"][1]["schema"]["openAPIV3Schema"] |= rules
+
+    made = cluster.call("POST", CRDS, body)
+
+    assert made.code == 201
+    assert "x-kubernetes-validations" in made.warnings[0]
+
+
 @pytest.mark.parametrize(
     ("change", "field", "says"),
     [

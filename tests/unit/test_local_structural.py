@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from hekla.api.crd import DEFINITIONS
-from hekla.local import structural
+from hekla.local import schema_rules
 from hekla.local.structural import Structural
 
 Schema = dict[str, Any]
@@ -346,7 +346,7 @@ def test_what_was_wrong_before_may_stay_and_nothing_else() -> None:
     ],
 )
 def test_what_is_no_structural_schema_is_refused(schema: Any, path: str, says: str) -> None:
-    found = {each.path: each.message for each in structural.errors_of(schema, "s")}
+    found = {each.path: each.message for each in schema_rules.errors_of(schema, "s")}
 
     assert says in found[path]
 
@@ -355,7 +355,7 @@ def test_what_is_no_structural_schema_is_refused(schema: Any, path: str, says: s
 def test_our_own_schemas_are_structural(definition: Any) -> None:
     version = definition.manifest()["spec"]["versions"][0]
 
-    assert structural.errors_of(version["schema"]["openAPIV3Schema"], "s") == []
+    assert schema_rules.errors_of(version["schema"]["openAPIV3Schema"], "s") == []
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -398,7 +398,7 @@ VALUES = st.recursive(
 @given(st.dictionaries(NAMES, SCHEMAS, max_size=3), VALUES)
 def test_an_object_in_shape_stays_as_it_is(properties: Schema, spec: Any) -> None:
     schema = whole(**properties)
-    assume(not structural.errors_of(schema, "s"))
+    assume(not schema_rules.errors_of(schema, "s"))
     value = made(spec)
     compiled = Structural(schema)
     compiled.settle(value)
@@ -450,7 +450,7 @@ def test_whatever_is_sent_is_brought_into_shape_and_judged(spec: Any, definition
     VALUES,
 )
 def test_whatever_is_sent_as_a_schema_is_refused_or_works(schema: Any, spec: Any) -> None:
-    if not structural.errors_of(schema, "s"):
+    if not schema_rules.errors_of(schema, "s"):
         compiled = Structural(schema)
         value = made(spec)
         compiled.settle(value)
