@@ -59,6 +59,8 @@ log = logging.getLogger(__name__)
 
 BATCH: Final = 500
 """Objects looked at together."""
+TOGETHER: Final = 100
+"""Steps that a service takes in one transaction: others wait for what it locks."""
 STATUS_RATE: Final = 200.0
 """Statuses of one kind written in a second, unless told otherwise."""
 IDLE: Final = 1.0
@@ -270,8 +272,10 @@ class Engine:
                         look.failed = True
                 elif isinstance(step, Insert | Replace | Update | Adopt):
                     steps.append((look, step))
-        if not steps:
-            return
+        for start in range(0, len(steps), TOGETHER):
+            self._take_together(steps[start : start + TOGETHER])
+
+    def _take_together(self, steps: Sequence[tuple[Look, RowStep]]) -> None:
         try:
             self.kind.rows.take_many([step for _, step in steps])
         except (UnavailableError, DeposedError):
