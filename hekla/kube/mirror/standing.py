@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 LOOK_EVERY: Final = 10.0
 """Seconds between looks at whether the kinds are installed."""
+LOOK_AGAIN: Final = timedelta(seconds=1)
+"""How long to wait when a look told nothing."""
 
 
 class Ballot(Protocol):
@@ -80,7 +82,8 @@ class Mirror:
         self._hindrance = hindrance
         self._look_every = look_every
         self._looked_at = float("-inf")
-        self._told = ""
+        self._told: dict[str, str] = {}
+        self._found = threading.Event()
         self._term = ExitStack()
         self._mirroring: Sequence[Engine] = ()
         self.installed = Installed.UNKNOWN
@@ -106,7 +109,13 @@ class Mirror:
         """Mirror whenever it is this process's turn, until the block ends."""
         stop = threading.Event()
         try:
-            with repeating("mirror", self.stand, idle=self._ballot.pause, stop=stop):
+            # An API server that does not answer must not keep the lease from being renewed.
+            with (
+                repeating("mirrored-kinds", self.look, idle=LOOK_AGAIN, stop=stop),
+                repeating(
+                    "mirror", self.stand, idle=self._ballot.pause, wake=self._found, stop=stop
+                ),
+            ):
                 try:
                     yield
                 finally:
@@ -116,13 +125,12 @@ class Mirror:
 
     def stand(self) -> bool:
         """Begin or end a term if it is time to; return False. Repeat it."""
-        self._look()
         if self.installed is not Installed.YES:
             self._end()
             return False
         problem = self._hindrance()
         if problem is not None and not self.leading:
-            self._tell(f"custom resources are not mirrored: {problem}")
+            self._tell("term", f"custom resources are not mirrored: {problem}")
             return False
         if any(engine.deposed.is_set() for engine in self._mirroring):
             self._end()
@@ -133,24 +141,26 @@ class Mirror:
             self._end()
         return False
 
-    def _look(self) -> None:
-        """Find out whether the kinds are installed, now and then."""
+    def look(self) -> bool:
+        """Find out whether the kinds are installed, now and then; return False. Repeat it."""
         now = time.monotonic()
         if now - self._looked_at < self._look_every:
-            return
+            return False
         try:
             missing = discovery.missing(self._kube, self._resources)
         except DomainError as error:
             # What was known stays so: an API server that is away has not lost its kinds.
-            self._tell(f"not known whether custom resources are installed: {error}")
-            return
+            self._tell("kinds", f"not known whether custom resources are installed: {error}")
+            return False
         self._looked_at = now
         if missing:
             names = ", ".join(f"{one.plural}.{one.group}" for one in missing)
-            self._tell(f"custom resources are not mirrored: {names} are not installed")
+            self._tell("kinds", f"custom resources are not mirrored: {names} are not installed")
         elif self.installed is not Installed.YES:
-            self._tell("custom resources are installed")
+            self._tell("kinds", "custom resources are installed")
         self.installed = Installed.NO if missing else Installed.YES
+        self._found.set()
+        return False
 
     def _begin(self) -> None:
         engines = self._engines()
@@ -160,17 +170,17 @@ class Mirror:
             starting.enter_context(self._beside(engines))
             self._term = starting.pop_all()
         self._mirroring = engines
-        self._tell("mirroring")
+        self._tell("term", "mirroring")
 
     def _end(self) -> None:
         if self._mirroring:
             self._mirroring = ()
             self._term.close()
-            self._tell("not mirroring any more")
+            self._tell("term", "not mirroring any more")
         self._ballot.resign()
 
-    def _tell(self, words: str) -> None:
+    def _tell(self, about: str, words: str) -> None:
         """Log what is so, once."""
-        if words != self._told:
-            self._told = words
+        if self._told.get(about) != words:
+            self._told[about] = words
             log.info(words, extra={"kinds": [one.plural for one in self._resources]})
