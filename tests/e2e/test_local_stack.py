@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -46,7 +47,8 @@ spec:
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with running_stack(tmp_path_factory.mktemp("stack") / "home", "--nodes", "2") as found:
+    home = tmp_path_factory.mktemp("stack") / "home"
+    with running_stack(home, "--nodes", "2", crds=True) as found:
         yield found
 
 
@@ -71,15 +73,15 @@ def test_up_again_changes_nothing_and_with_other_options_names_the_difference(
 ) -> None:
     before = {name: unit.pid for name, unit in stack.units().items()}
 
-    assert stack.ok("up", "--detach", "--nodes", "2", "--no-crds").splitlines() == [
+    assert stack.ok("up", "--detach", "--nodes", "2", "--crds").splitlines() == [
         f"hekla was up in {stack.home}",
         f"export KUBECONFIG={stack.home}/kubeconfig",
     ]
     assert stack.fails("up", "--detach", "--nodes", "5") == (
         "error: already up with --nodes 2, not 5; 'hekla down' first"
     )
-    assert stack.fails("up", "--detach", "--crds") == (
-        "error: already up with --no-crds; 'hekla down' first"
+    assert stack.fails("up", "--detach", "--no-crds") == (
+        "error: already up with --crds; 'hekla down' first"
     )
     assert "for controller, not 1" in stack.fails("up", "--port", "controller=1")
 
@@ -100,6 +102,26 @@ def test_a_stopped_service_stays_so_is_named_by_what_needs_it_and_up_starts_it_a
     assert "cannot be reached" in line
     stack.ok("up", "--detach")
     assert stack.run("status").returncode == 0
+
+
+def test_the_local_cluster_is_told_of_the_webhook_until_it_is_unregistered(
+    stack: Stack,
+) -> None:
+    def registered() -> int:
+        root = f"{stack.endpoint('kubernetes')}/apis/admissionregistration.k8s.io/v1"
+        found = 0
+        for kind in ("mutating", "validating"):
+            with urllib.request.urlopen(f"{root}/{kind}webhookconfigurations") as answer:
+                found += len(json.load(answer)["items"])
+        return found
+
+    assert registered() == 2
+    assert "'hekla stop webhook' first" in stack.fails("webhook", "unregister")
+    stack.ok("stop", "webhook")
+    assert stack.ok("webhook", "unregister").count("removed") == 2
+    assert registered() == 0
+    stack.ok("start", "webhook")
+    assert registered() == 2
 
 
 def test_whatever_is_killed_is_started_again(stack: Stack) -> None:
@@ -152,7 +174,9 @@ def test_down_leaves_no_process_though_pods_are_stubborn_and_up_has_all_data(
     assert stack.ok("down") == f"hekla was down in {stack.home}\n"
     assert "not up" in stack.fails("status")
 
-    stack.ok("up", "--detach", "--no-crds")
+    line = stack.fails("up", "--detach", "--no-crds")
+    assert "holds custom resources: leave out --no-crds" in line
+    stack.ok("up", "--detach")
 
     assert stack.ports() == ports
     assert stack.ok("job", "list", "-o", "name") == "job.batch.volcano.sh/stubborn\n"
