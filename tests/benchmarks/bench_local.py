@@ -177,7 +177,7 @@ def containers(what: str, *flags: str) -> Iterator[Figure]:
             time.sleep(0.05)
             listed = cluster.get(path)
             over = len(listed["items"]) + listed["metadata"].get("remainingItemCount", 0)
-        yield _rate(what, CONTAINERS / (time.perf_counter() - began), 100)
+        yield _rate(what, CONTAINERS / (time.perf_counter() - began), 50)
 
 
 def main() -> int:
