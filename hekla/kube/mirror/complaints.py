@@ -43,8 +43,14 @@ class Complaints:
         )
         metrics.mirror_refused.labels(self._kind.name, reason).inc()
         if self._kind.complaint is not None:
-            status = self._kind.complaint(custom, reason, message, at)
-            self._board.show(custom.key, custom.uid, status, urgent=True)
+            try:
+                status = self._kind.complaint(custom, reason, message, at)
+            except (
+                Exception
+            ):  # one item of a batch: a status that is no status; an event will do
+                log.exception("complaint not shown", extra={"key": str(custom.key)})
+            else:
+                self._board.show(custom.key, custom.uid, status, urgent=True)
         self._writer.event(bodies.event(self._kind.resource, custom, reason, message, at))
         self._said[custom.key] = said
 

@@ -248,7 +248,7 @@ class Engine:
         looks = []
         for key in due.keys:
             custom, row = due.customs.get(key), rows.get(key)
-            looks.append(Look(key, custom, row, self.kind.decide(custom, row, self.kind.rules)))
+            looks.append(self._decided(key, custom, row))
         self._take_rows(looks)
         failpoint.hit("mirror.row-taken")
         self._write(looks)
@@ -257,6 +257,15 @@ class Engine:
             if not look.failed:
                 self._tell(look)
         self._board.settled(look.key for look in looks if not look.failed)
+
+    def _decided(self, key: Key, custom: Custom | None, row: Row | None) -> Look:
+        try:
+            steps = self.kind.decide(custom, row, self.kind.rules)
+        except Exception:  # one item of a batch: others do not wait for it
+            log.exception("not decided", extra={"kind": self.kind.name, "key": str(key)})
+            self._board.put_off([key])
+            return Look(key, custom, row, (), failed=True)
+        return Look(key, custom, row, steps)
 
     # ---- rows
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -13,13 +15,18 @@ from hekla.domain import names
 from hekla.domain.errors import ConflictError, NotFoundError
 from hekla.domain.names import Key
 from hekla.domain.phases import PodGroupPhase
+from hekla.kube import definitions
+from hekla.kube.client import KubeClient
 from hekla.kube.mirror.custom import ROW_UID
+from hekla.kube.mirror.standing import Installed, Mirror
 from hekla.kube.requests import Deletion, Patch
 from hekla.kube.resources import EVENTS, JOBS, NAMESPACES, PODGROUPS
 from hekla.store import events, history, jobs, mirrored, pod_groups
 from hekla.store.database import Database
+from hekla.store.election import Election
 from hekla.store.once import Asking
 from services.controller import uninstall
+from tests.support.local_cluster import LocalCluster
 from tests.support.mirror_scene import MirrorScene, lasting, mirror_scene
 from tests.support.postgres import Server
 from tests.support.waiting import wait_until
@@ -391,6 +398,26 @@ def test_uninstalling_takes_what_was_made_of_rows_and_leaves_what_users_made(
     scene.start()
     for name in (ours, theirs):
         scene.wait_until_nothing_is_left(name)
+
+
+def test_kinds_that_are_installed_later_are_noticed(scene: MirrorScene, tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path, "--runtime=simulate", "--nodes=0").start()
+    with KubeClient.start(str(cluster.kubeconfig), isolated=False) as kube:
+        mirror = Mirror(
+            kube,
+            [JOBS, PODGROUPS],
+            ballot=Election(scene.database, "later", holder="test"),
+            engines=lambda: [],
+            beside=lambda _: nullcontext(),
+            look_every=0,
+        )
+        mirror.look()
+        assert mirror.installed is Installed.NO
+        assert mirror.problem() is None, "pods are made, without owners"
+        definitions.install(kube)
+        mirror.look()
+        assert mirror.installed is Installed.YES
+    cluster.end()
 
 
 def test_an_api_server_that_was_away_is_made_up_for(mirrored_scene: MirrorScene) -> None:
