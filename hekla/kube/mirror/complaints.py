@@ -45,9 +45,7 @@ class Complaints:
         if self._kind.complaint is not None:
             try:
                 status = self._kind.complaint(custom, reason, message, at)
-            except (
-                Exception
-            ):  # one item of a batch: a status that is no status; an event will do
+            except Exception:  # one item of a batch; the event below tells it too
                 log.exception("complaint not shown", extra={"key": str(custom.key)})
             else:
                 self._board.show(custom.key, custom.uid, status, urgent=True)
