@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import delete, func, insert, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from hekla.api.job_flow import JobFlow, JobFlowStatus
-from hekla.domain import names
+from hekla.domain import names, timestamps
 from hekla.domain.errors import AlreadyExistsError, ConflictError, ExhaustedError, NotFoundError
 from hekla.domain.names import Key
 from hekla.domain.phases import FlowPhase
@@ -43,6 +43,14 @@ class StoredFlow:
         return Key(self.flow.metadata.namespace, self.flow.metadata.name)
 
 
+class Past(NamedTuple):
+    """What became of a flow before it was stored."""
+
+    status: JobFlowStatus
+    steps: Mapping[str, Mapping[str, Any]]
+    """What is remembered of the jobs of steps, by their names."""
+
+
 def make(session: Session, flow: JobFlow, *, uid: UUID) -> StoredFlow:
     """Store an admitted flow with its steps, and have it looked at.
 
@@ -69,9 +77,17 @@ def make(session: Session, flow: JobFlow, *, uid: UUID) -> StoredFlow:
     return _made(session, row, flow)
 
 
-def _made(session: Session, row: JobFlowRow, flow: JobFlow) -> StoredFlow:
+def _made(
+    session: Session, row: JobFlowRow, flow: JobFlow, past: Past | None = None
+) -> StoredFlow:
+    known = past.steps if past is not None else {}
     steps = [
-        {"flow_uid": row.uid, "name": step.name, "position": position}
+        {
+            "flow_uid": row.uid,
+            "name": step.name,
+            "position": position,
+            "seen": known.get(step.name),
+        }
         for position, step in enumerate(flow.spec.flows or ())
     ]
     if steps:
@@ -253,8 +269,10 @@ def all_keys(session: Session) -> Sequence[Key]:
     return [Key(*row) for row in rows]
 
 
-def follow(session: Session, flow: JobFlow, *, cr_uid: UUID) -> None:
+def follow(session: Session, flow: JobFlow, *, cr_uid: UUID, past: Past | None = None) -> None:
     """Store a custom resource as the flow of its name, which follows it from now on.
+
+    If it is new here, and something became of it in the ``past``, then that is not done again.
 
     Raises:
         ExhaustedError: another flow of that name has jobs that must go first; it goes.
@@ -281,11 +299,31 @@ def follow(session: Session, flow: JobFlow, *, cr_uid: UUID) -> None:
         row = None
     if row is None:
         statement = insert(JobFlowRow).values(
-            uid=cr_uid, namespace=key.namespace, name=key.name, **values
+            uid=cr_uid,
+            namespace=key.namespace,
+            name=key.name,
+            **values,
+            **_before(session, flow, past),
         )
-        _made(session, session.scalars(statement.returning(JobFlowRow)).one(), flow)
+        _made(session, session.scalars(statement.returning(JobFlowRow)).one(), flow, past)
     elif any(getattr(row, column) != value for column, value in values.items()):
         _changed(session, row.uid, values)
+
+
+def _before(session: Session, flow: JobFlow, past: Past | None) -> dict[str, Any]:
+    """Columns that tell of what was before a flow was stored."""
+    at = now(session)
+    made = flow.metadata.creation_timestamp
+    values: dict[str, Any] = {}
+    if made is not None:
+        values["created_at"] = min(at, timestamps.from_text(made))
+    if past is not None and past.status.state.phase in (FlowPhase.SUCCEED, FlowPhase.FAILED):
+        values |= {
+            "status": to_json(past.status),
+            "phase": past.status.state.phase,
+            "finished_at": at,
+        }
+    return values
 
 
 def let_go(session: Session, uid: UUID) -> None:

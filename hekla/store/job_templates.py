@@ -10,7 +10,7 @@ from sqlalchemy import delete, insert, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from hekla.api.job_template import JobTemplate, JobTemplateStatus
-from hekla.domain import names
+from hekla.domain import names, timestamps
 from hekla.domain.errors import AlreadyExistsError, NotFoundError
 from hekla.domain.names import Key
 from hekla.store import feed, flow_steps, job_flows, work
@@ -205,6 +205,8 @@ def follow(session: Session, template: JobTemplate, *, cr_uid: UUID) -> None:
         _delete(session, row)
         row = None
     if row is None:
+        if meta.creation_timestamp is not None:
+            values["created_at"] = timestamps.from_text(meta.creation_timestamp)
         statement = insert(JobTemplateRow).values(
             uid=cr_uid, namespace=meta.namespace, name=meta.name, **values
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid4
 
@@ -266,7 +267,9 @@ def all_names(session: Session) -> Sequence[str]:
     return session.scalars(select(QueueRow.name)).all()
 
 
-def follow(session: Session, queue: Queue, *, cr_uid: UUID, generation: int) -> Queue:
+def follow(
+    session: Session, queue: Queue, *, cr_uid: UUID, generation: int, created_at: datetime
+) -> Queue:
     """Store a custom resource as the queue of its name, which follows it from now on.
 
     Another queue of that name that followed an earlier one is retired first. State and what
@@ -290,7 +293,9 @@ def follow(session: Session, queue: Queue, *, cr_uid: UUID, generation: int) -> 
         row = None
     if row is None:
         made = session.scalars(
-            insert(QueueRow).values(uid=cr_uid, name=meta.name, **values).returning(QueueRow)
+            insert(QueueRow)
+            .values(uid=cr_uid, name=meta.name, created_at=created_at, **values)
+            .returning(QueueRow)
         ).one()
         feed.record(session, feed.Change(KIND, str(made.uid), made.version, feed.ADDED))
         return _to_queue(made)

@@ -34,7 +34,7 @@ from hekla.store.database import Database, Session
 from hekla.store.hub import Item
 from hekla.store.objects import KUBE, to_json
 from services.controller.mirror.jobs import Hold, held
-from services.controller.mirror.reading import to_object, to_uid
+from services.controller.mirror.reading import to_birth, to_object, to_uid
 from services.controller.queue_counts import QueueCounts
 from services.controller.queue_states import ALWAYS_OPEN, SHUT, close, follow_parent, is_busy
 
@@ -96,7 +96,11 @@ class QueueRows:
             held(self._hold, session)
             for queue, custom in read:
                 stored = queues.follow(
-                    session, queue, cr_uid=to_uid(custom), generation=custom.generation
+                    session,
+                    queue,
+                    cr_uid=to_uid(custom),
+                    generation=custom.generation,
+                    created_at=to_birth(custom),
                 )
                 follow_parent(session, stored)
 

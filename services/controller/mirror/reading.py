@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -56,18 +57,26 @@ def to_uid(custom: Custom) -> UUID:
         raise InvalidError.of([Violation("metadata.uid", message)]) from None
 
 
+def to_birth(custom: Custom) -> datetime:
+    """When a custom resource was made.
+
+    Raises:
+        InvalidError: it does not say so.
+    """
+    return timestamps.from_text(str(custom.raw["metadata"].get("creationTimestamp") or ""))
+
+
 def born(custom: Custom, found: Job | PodGroup) -> Born:
     """What is stored of a custom resource that is new, and holds this object.
 
     Raises:
         InvalidError: its uid is none that a row can have.
     """
-    created = str(custom.raw["metadata"].get("creationTimestamp") or "")
     return Born(
         uid=to_uid(custom),
         generation=max(1, custom.generation),
         object=found,
-        created_at=timestamps.from_text(created),
+        created_at=to_birth(custom),
         ended=_ended(custom) if isinstance(found, Job) else None,
     )
 

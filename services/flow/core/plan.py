@@ -62,10 +62,11 @@ def _may_be_there(step: Step) -> bool:
 
 
 def _due(steps: Sequence[Step]) -> Iterator[Step]:
-    """Steps whose targets are all completed, and that have no job yet."""
+    """Steps whose targets are all completed, and that have no job yet, nor had one."""
     completed = {step.name for step in steps if step.completed}
     for step in steps:
-        if step.job_uid is None and not step.planned and completed.issuperset(step.targets):
+        begun = step.job_uid is not None or step.planned or step.seen is not None
+        if not begun and completed.issuperset(step.targets):
             yield step
 
 

@@ -7,7 +7,12 @@ from typing import Final
 
 from hekla.api.fields import Model
 from hekla.api.job import Job, JobStatus
-from hekla.api.job_flow import FlowCondition, FlowJobStatus, JobRunningHistory
+from hekla.api.job_flow import (
+    FlowCondition,
+    FlowJobStatus,
+    JobFlowStatus,
+    JobRunningHistory,
+)
 from hekla.domain.phases import FINISHED
 
 MOST_HISTORIES: Final = 50
@@ -47,6 +52,20 @@ def sighting(job: Job, before: Sighting | None) -> Sighting:
             task_status_count=job.status.task_status_count,
         ),
         deleting=job.metadata.deletion_timestamp is not None,
+    )
+
+
+def remembered(flow: JobFlowStatus, job: str) -> Sighting | None:
+    """What a flow's status remembers of a step's job that has ended."""
+    known = next((one for one in flow.job_status_list or () if one.name == job), None)
+    condition = (flow.conditions or {}).get(job) or FlowCondition()
+    phase = (known.state if known is not None else None) or condition.phase
+    if phase not in FINISHED:
+        return None
+    status = known or FlowJobStatus(name=job)
+    return Sighting(
+        status=status.model_copy(update={"state": phase}),
+        condition=condition.model_copy(update={"phase": phase}),
     )
 
 

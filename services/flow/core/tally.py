@@ -49,8 +49,8 @@ class Tally:
 
 
 def bucket(step: Step) -> Bucket | None:
-    """The list that a step's job is in; none before it is made."""
-    if step.job_uid is None:
+    """The list that a step's job is in; none before it is made, here or elsewhere."""
+    if step.job_uid is None and step.seen is None:
         return None
     if step.lost:
         return Bucket.FAILED

@@ -10,9 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
+from hekla.api import decode
 from hekla.api.job_flow import JobFlow
-from hekla.domain.errors import ExhaustedError, NotFoundError
-from hekla.domain.names import Key
+from hekla.domain.errors import ExhaustedError, InvalidError, NotFoundError
+from hekla.domain.names import Key, flow_job_name
 from hekla.kube.mirror.deciding import Adopt, Gone, Insert, Replace, Row, RowStep, Update
 from hekla.kube.mirror.following import follow
 from hekla.kube.mirror.rows import Mirrored
@@ -20,6 +21,9 @@ from hekla.kube.resources import JOBFLOWS
 from hekla.rpc.admission import CREATE, UPDATE, Admission
 from hekla.store import job_flows
 from hekla.store.database import Database, Session
+from hekla.store.job_flows import Past
+from hekla.store.objects import to_json
+from services.flow.core.sighting import remembered
 from services.flow.mirror.reading import Hold, lead, to_object, to_row
 
 
@@ -73,7 +77,9 @@ class FlowRows:
                 if isinstance(step, Gone):
                     _end(session, step)
                 elif flow is not None:
-                    job_flows.follow(session, flow, cr_uid=UUID(step.custom.uid))
+                    job_flows.follow(
+                        session, flow, cr_uid=UUID(step.custom.uid), past=_past(step, flow)
+                    )
 
     def _let_go(self, row: Row) -> None:
         with self._database.transaction() as session:
@@ -91,6 +97,23 @@ class FlowRows:
         elif not isinstance(step, Adopt):
             flow = self._admission.job_flow(CREATE, flow).object
         return flow.model_copy(update={"metadata": meta})
+
+
+def _past(step: RowStep, flow: JobFlow) -> Past | None:
+    """What became of a flow before anybody here knew it, as its status tells."""
+    if not isinstance(step, Insert | Replace) or not step.custom.status:
+        return None
+    try:
+        found = decode.read({**step.custom.raw, "spec": {}})
+    except InvalidError:
+        return None
+    assert isinstance(found, JobFlow)
+    steps = {}
+    for each in flow.spec.flows or ():
+        seen = remembered(found.status, flow_job_name(flow.metadata.name, each.name))
+        if seen is not None:
+            steps[each.name] = to_json(seen)
+    return Past(found.status, steps)
 
 
 def _end(session: Session, step: Gone) -> None:

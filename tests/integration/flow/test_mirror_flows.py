@@ -201,6 +201,42 @@ def test_a_name_that_is_used_again_waits_for_the_jobs_of_the_flow_before(
     assert owner.uid == new["metadata"]["uid"] != old["metadata"]["uid"]
 
 
+def test_what_had_ended_before_anybody_here_knew_it_is_not_run_again(sides: Sides) -> None:
+    flows, client = sides.flows, sides.flows.client
+    for name in "ab":
+        sides.apply(make_template(name))
+
+    def ended(flow: str, phase: str, **jobs: str) -> None:
+        """As another system, or a store that was lost, left it."""
+        body = {
+            "state": {"phase": phase},
+            "conditions": {f"{flow}-{step}": {"phase": it} for step, it in jobs.items()},
+            "jobStatusList": [
+                {"name": f"{flow}-{step}", "state": it} for step, it in jobs.items()
+            ],
+        }
+        sides.cluster.merge(f"{sides.at('jobflows', flow)}/status", {"status": body})
+
+    blocked = make_flow("blocked", a="", b="nowhere")  # it is not taken as long as it is so
+    for name in ("done", "half"):
+        meta = blocked.metadata.model_copy(update={"name": name})
+        sides.apply(blocked.model_copy(update={"metadata": meta}))
+    ended("done", "Succeed", a="Completed", b="Completed")
+    ended("half", "Running", a="Completed")
+    spec = encode(make_flow("f", a="", b="a"))["spec"]
+    for name in ("done", "half"):
+        sides.cluster.merge(sides.at("jobflows", name), {"spec": spec})
+
+    flows.until_jobs("half-b")
+    found = client.job_flows.get(flows.namespace, "done")
+    assert found.status.state.phase == "Succeed"
+    done = flows.until(lambda flow: flow.status.completed_jobs, "done")
+    assert done.status.completed_jobs == ["done-a", "done-b"]
+    flows.move("half-b", JobPhase.COMPLETED)
+    flows.until_phase("Succeed", "half")
+    assert flows.jobs() == ["half-b"]
+
+
 def test_a_flow_that_was_stored_before_gets_a_custom_resource(sides: Sides) -> None:
     flows = sides.flows
     made = make_flow("f", a="")
