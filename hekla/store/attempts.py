@@ -106,10 +106,8 @@ _MISSING = text("""
             or had.outcome in ('Evicted', 'Rejected', 'Lost', 'Removed'))
        and (had.outcome is distinct from 'Rejected' or had.superseded
             or had.finished_at < clock_timestamp() - cast(:pause as interval))
-       and not exists (
-            select from attempt left_over
-             where left_over.job_uid = :job and left_over.task = want.task
-               and left_over.index = i and left_over.gone_at is null)
+       and (want.task, i) not in (
+            select task, index from attempt where job_uid = :job and gone_at is null)
      order by want.rank, i
      limit :limit
 """)

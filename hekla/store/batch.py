@@ -11,6 +11,7 @@ since a pipeline of statements takes several times the processor time: it waits 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -28,6 +29,8 @@ T_co = TypeVar("T_co", covariant=True)
 
 Values = Mapping[str, Any]
 
+BEGIN: Final = "begin"
+BEGIN_SNAPSHOT: Final = "begin isolation level repeatable read read only"
 _WAITING: Final = "waiting"
 _OPENING: Final = "opening"
 
@@ -155,6 +158,13 @@ def _send(session: PlainSession, statements: Sequence[_Sent], *, commit: bool = 
         new: set[str] = set()
         if words is not None and idle:
             sent.append((words, None))
+        if (
+            known
+            and idle
+            and words != BEGIN_SNAPSHOT
+            and prepared.plans_are_old(connection.info, time.monotonic())
+        ):
+            sent.append((prepared.FORGET_PLANS, None))
         for one in statements:
             found = prepared.text_of(one.statement)
             if known is None:

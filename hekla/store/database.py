@@ -52,8 +52,6 @@ CONNECT: Final[Mapping[str, Any]] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
-BEGIN: Final = "begin"
-BEGIN_SNAPSHOT: Final = "begin isolation level repeatable read read only"
 SERIALIZATION_FAILURES: Final = frozenset({"40001", "40P01"})
 """SQLSTATEs of transactions that may simply be tried again."""
 NO_ROOM: Final = "53"
@@ -115,7 +113,7 @@ class Database:
 
         @event.listens_for(self.engine, "begin")
         def begin(connection: Connection) -> None:
-            batch.opening(connection, BEGIN)
+            batch.opening(connection, batch.BEGIN)
 
         @event.listens_for(self.engine, "before_cursor_execute")
         def before_execute(connection: Connection, *_: Any) -> None:
@@ -162,7 +160,7 @@ class Database:
             UnavailableError: Postgres is away or too slow.
         """
         with domain_errors(), self._sessions.begin() as session:
-            batch.opening(session.connection(), BEGIN_SNAPSHOT)
+            batch.opening(session.connection(), batch.BEGIN_SNAPSHOT)
             yield session
 
     def ask(self, *questions: batch.Question[Any]) -> None:

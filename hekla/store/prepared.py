@@ -25,12 +25,14 @@ from sqlalchemy import ClauseElement, Dialect
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 SETTINGS: Final = (
-    # A plan is kept, and must hold when the tables have grown: through an index, always.
     "plan_cache_mode = force_generic_plan",
+    # A plan is kept for a while, and should hold while tables grow: by indexes, which are hot.
     "enable_seqscan = off",
-    "enable_hashjoin = off",
-    "enable_mergejoin = off",
+    "random_page_cost = 1.1",
 )
+PLANS_SECONDS: Final = 10.0
+"""For so long plans are kept: what was planned for a small table is bad for a large one."""
+FORGET_PLANS: Final = "discard plans"
 STALE: Final = frozenset({"26000", "42P05"})
 """SQLSTATEs that say that the connection's server is not the one it was."""
 CHANGED: Final = "cached plan must not change result type"
@@ -39,6 +41,7 @@ CHANGED: Final = "cached plan must not change result type"
 _DIALECT: Final[Dialect] = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s|%%")
 _READY: Final = "prepared"
+_PLANNED_AT: Final = "planned at"
 
 Info = MutableMapping[Any, Any]
 """What is remembered of a connection for as long as it lives."""
@@ -71,6 +74,18 @@ def ready(connection: psycopg.Connection[Any], info: Info) -> set[str] | None:
         rows = connection.execute("select name from pg_prepared_statements where from_sql")
         known = info[_READY] = {name for [name] in rows}
     return known
+
+
+def plans_are_old(info: Info, now: float) -> bool:
+    """Whether the connection should forget its plans; then they count as new again.
+
+    ``now`` is in seconds, by the monotonic clock.
+    """
+    planned_at: float = info.get(_PLANNED_AT, float("-inf"))
+    old = now - planned_at > PLANS_SECONDS
+    if old:
+        info[_PLANNED_AT] = now
+    return old
 
 
 def doubt(info: Info) -> None:

@@ -84,7 +84,7 @@ class Observer:
                     self._stop.wait(RETRY_SECONDS)
             # News gather meanwhile: a transaction costs much the same for one pod and for ten.
             rest = min(RESTS * (time.monotonic() - began), LONGEST_REST_SECONDS)
-            if self._stop.wait(rest):
+            if self._stop.wait(0 if len(batch) >= CHUNK else rest):
                 return
 
     def stop(self) -> None:

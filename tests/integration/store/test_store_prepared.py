@@ -57,6 +57,14 @@ def test_what_an_error_kept_from_being_prepared_is_prepared_later(alone: Databas
         assert batch.answer(session, batch.rows_of(WRONG, {"zero": 1})) == [(1,)]
 
 
+def test_plans_are_forgotten_every_ten_seconds() -> None:
+    info: dict[object, object] = {}
+
+    due = [prepared.plans_are_old(info, now) for now in (5.0, 6.0, 14.9, 15.1, 16.0, 40.0)]
+
+    assert due == [True, False, False, True, False, True]
+
+
 def test_a_connection_that_knows_nothing_any_more_is_replaced(alone: Database) -> None:
     with alone.transaction() as session:
         leases(session, "a")
