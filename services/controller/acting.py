@@ -160,8 +160,8 @@ class Actor:
             done.unknown += 1
         elif reply.status == HTTPStatus.CONFLICT:
             owner = (meta.get("labels") or {}).get(names.JOB_UID)
-            if owner == str(stored.uid):
-                # Ours, of an attempt that is over: it is on its way out.
+            if owner == str(stored.uid) or meta.get("deletionTimestamp"):
+                # Of an attempt that is over, or of an earlier job: it is on its way out.
                 done.unknown += 1
             else:
                 done.refuse("PodNameTaken", f"pod {pod} exists and is not this job's")
