@@ -47,11 +47,15 @@ class Election:
         return self._epoch is not None and time.monotonic() < self._until
 
     def stand(self) -> bool:
-        """Take the lease if it is free, or keep it; return whether it is held."""
+        """Take the lease if it is free, or keep it; return whether it is held.
+
+        One that was lost is not taken again at once: whoever led meanwhile did what is not
+        known here, and what was begun under the old lease must not go on under a new one.
+        """
         before = time.monotonic()
         try:
             with self._database.transaction() as session:
-                held = self._renew(session) or self._acquire(session)
+                held = self._renew(session) if self._epoch else self._acquire(session)
         except DomainError as error:
             log.warning(
                 "lease not looked at", extra={"lease": self._lease, "error": str(error)}
@@ -59,8 +63,6 @@ class Election:
             return self.leading
         if held:
             self._until = before + self._ttl.total_seconds()
-        elif self._epoch is not None:
-            self._lose("somebody else took it, or it had run out")
         metrics.lease_held.labels(self._lease).set(held)
         return held
 
@@ -87,8 +89,7 @@ class Election:
             log.info("lease released", extra={"lease": self._lease, "epoch": epoch})
 
     def _renew(self, session: Session) -> bool:
-        if self._epoch is None:
-            return False
+        assert self._epoch is not None
         if leases.renew(session, self._lease, epoch=self._epoch, ttl=self._ttl):
             return True
         self._lose("somebody else took it, or it had run out")

@@ -91,7 +91,7 @@ class Verdict(NamedTuple):
     """What becomes of pods that are there."""
 
     release: Sequence[PodSeen]
-    """Their outcome is recorded: our finalizer can go."""
+    """Their outcome is recorded, or nobody wants to know it: our finalizer can go."""
     late: Sequence[PodSeen]
     """They came, or stayed, after their attempt was over: they are deleted."""
     strange: Sequence[PodSeen]
@@ -133,6 +133,8 @@ def _verdict(rows: Sequence[Any], pods: dict[tuple[UUID, str], PodSeen]) -> Verd
             late.append(pod)
         else:
             strange.append(pod)
+            if pod.terminating and pod.finalizer:  # whoever deletes it waits for us
+                release.append(pod)
     return Verdict(release, late, strange)
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+from sqlalchemy import text
+
 from hekla.api.decode import encode
 from hekla.api.job import Job
 from hekla.api.pod_group import PodGroupStatus
@@ -24,7 +26,7 @@ from hekla.kube.requests import Binding, Deletion
 from hekla.kube.resources import JOBS, PODGROUPS, PODS, Resource
 from hekla.lifecycle import repeating
 from hekla.rpc.admission import Admission
-from hekla.store import jobs, leases, pod_groups, queues
+from hekla.store import history, jobs, leases, pod_groups, queues
 from hekla.store.database import Database
 from hekla.store.dispatcher import Dispatcher
 from hekla.store.hub import Hub
@@ -179,6 +181,18 @@ class MirrorScene:
         with self.database.transaction() as session:
             jobs.insert_many(session, [(uid, self.admission.job("CREATE", job).object)])
         return uid
+
+    def forget(self, name: str) -> None:
+        """Have the store be one that never had the job of that name, as a restored one may."""
+        stored = self.wait_for_row(name)
+        with self.database.transaction() as session:
+            history.retire(session, stored)
+            session.execute(
+                text("delete from job_history where uid = :uid"), {"uid": stored.uid}
+            )
+            session.execute(
+                text("delete from attempt_history where job_uid = :uid"), {"uid": stored.uid}
+            )
 
     # ---- the scheduler's part
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from hekla.domain.names import Key
 from hekla.kube.mirror import bodies, merging
-from hekla.kube.mirror.custom import Custom, read
+from hekla.kube.mirror.custom import ROW_UID, Custom, read
 from hekla.kube.mirror.deciding import (
     Adopt,
     Create,
@@ -19,6 +19,7 @@ from hekla.kube.mirror.deciding import (
     Gone,
     Insert,
     Refuse,
+    Removed,
     Replace,
     Rewrite,
     Row,
@@ -44,7 +45,7 @@ class World:
     row: Row | None = None
     spent: set[str] = field(default_factory=set)
     conflict: str = ""
-    """The uid of the custom resource that was told that its name is taken."""
+    """The uid of the custom resource that was told why it is not taken."""
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     # ---- what others do
@@ -71,6 +72,10 @@ class World:
     def user_takes_the_mark_away(self) -> None:
         if self.custom is not None:
             self._change(meta={"annotations": {}})
+
+    def user_changes_the_mark(self) -> None:
+        if self.custom is not None:
+            self._change(meta={"annotations": {ROW_UID: "nobody's"}})
 
     def call_creates(self) -> None:
         if self.row is None:
@@ -109,8 +114,15 @@ class World:
         """One look; ``steps_done`` has it die after so many steps. Whether it did anything."""
         steps = self._steps()
         for step in steps[:steps_done]:
+            if isinstance(step, Removed) and not self._is_past(step.custom):
+                self.conflict = step.custom.uid
+                return False
             self._take(step)
         return any(not isinstance(step, Refuse) for step in steps)
+
+    def _is_past(self, custom: Custom) -> bool:
+        """Whether what a custom resource was made from was removed, as the store knows."""
+        return self.rules.recreate or custom.mark in self.spent
 
     def _steps(self) -> Sequence[Step]:
         custom = self._custom() if self.custom is not None else None
@@ -228,6 +240,7 @@ EVENTS: Final[Sequence[Callable[[World], object]]] = (
     World.user_deletes_slowly,
     World.collector_ends,
     World.user_takes_the_mark_away,
+    World.user_changes_the_mark,
     World.call_creates,
     World.call_changes,
     World.call_deletes,
@@ -254,13 +267,13 @@ def agree(world: World) -> None:
     """What must hold of both sides once they are quiet."""
     row, custom = world.row, world._custom() if world.custom is not None else None
     if row is None:
-        assert custom is None, "somebody's custom resource was not taken"
+        told = custom is None or world.conflict == custom.uid
+        assert told, "somebody's custom resource was not taken"
         return
     assert not row.deleting
     if row.source is Source.CUSTOM:
         assert custom is not None
         assert (custom.uid, custom.generation) == (row.uid, row.generation)
-        assert not custom.mark, "it was made from a row that is gone"
     elif custom is None:
         assert not row.wanted, "it wanted one"
         assert world.rules.recreate or not row.custom_uid

@@ -16,6 +16,7 @@ from hekla.kube.mirror.deciding import (
     Gone,
     Insert,
     Refuse,
+    Removed,
     Replace,
     Rewrite,
     Row,
@@ -67,7 +68,7 @@ LEADS: Final = row(custom_uid="c1")
         pytest.param(None, None, JOBLIKE, [], id="nothing anywhere"),
         pytest.param(custom(), None, JOBLIKE, [Insert], id="a new custom resource"),
         pytest.param(custom(deleting=True), None, JOBLIKE, [], id="one that leaves anyway"),
-        pytest.param(custom(mark="r0"), None, JOBLIKE, [Delete], id="its row is gone"),
+        pytest.param(custom(mark="r0"), None, JOBLIKE, [Removed, Delete], id="its row is gone"),
         pytest.param(custom(mark="r0", deleting=True), None, JOBLIKE, [], id="and it leaves"),
         pytest.param(custom(), FOLLOWS, JOBLIKE, [], id="both agree"),
         pytest.param(None, FOLLOWS, JOBLIKE, [Gone], id="deleted, seen or not"),
@@ -116,6 +117,9 @@ LEADS: Final = row(custom_uid="c1")
         pytest.param(custom(mark="r1"), LEADS, JOBLIKE, [], id="made from the row, agrees"),
         pytest.param(custom(mark="r1"), row(), JOBLIKE, [Adopt], id="made, and then a crash"),
         pytest.param(custom(), LEADS, JOBLIKE, [Rewrite], id="somebody took our mark away"),
+        pytest.param(
+            custom(mark="x"), LEADS, JOBLIKE, [Rewrite], id="somebody changed our mark"
+        ),
         pytest.param(
             custom(mark="r1"), replace(LEADS, generation=2), JOBLIKE, [Rewrite], id="new spec"
         ),

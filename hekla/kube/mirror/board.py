@@ -70,14 +70,18 @@ class Board:
     def hear(self, custom: Custom) -> None:
         """Take an answer to a request."""
         with self._lock:
-            self._known.hear(custom)
+            before = self._known.head(custom.key)
+            if self._known.hear(custom) and (before is None or before.uid != custom.uid):
+                self._mark([custom.key])  # the watch will bring nothing new of it
 
     def seen_to_go(self, key: Key, uid: str) -> bool:
-        """Whether that custom resource is gone: its end, or an heir of its name, was seen."""
+        """Whether the end of that custom resource was seen.
+
+        That the name is another one's, as far as is known, proves nothing: what is known may
+        be older than the row.
+        """
         with self._lock:
-            known = self._known.head(key)
-            heir = known is not None and known.uid != uid
-            return heir or self._known.seen_to_go(key, uid)
+            return self._known.seen_to_go(key, uid)
 
     def leaves_dependents(self, key: Key, uid: str) -> bool:
         """Whether that custom resource was deleted so that what it owns stays."""

@@ -26,8 +26,11 @@ class Complaints:
         self._writer = writer
         self._said: dict[Key, tuple[str, str, str]] = {}
 
-    def say(self, custom: Custom, reason: str, message: str) -> None:
-        """Say it, unless it was the last thing said."""
+    def say(self, custom: Custom, reason: str, message: str, *, in_status: bool = True) -> None:
+        """Say it, unless it was the last thing said.
+
+        ``in_status``: whether the custom resource has no other status to show.
+        """
         said = (custom.uid, reason, message)
         if self._said.get(custom.key) == said:
             return
@@ -42,7 +45,7 @@ class Complaints:
             },
         )
         metrics.mirror_refused.labels(self._kind.name, reason).inc()
-        if self._kind.complaint is not None:
+        if in_status and self._kind.complaint is not None:
             try:
                 status = self._kind.complaint(custom, reason, message, at)
             except Exception:  # one item of a batch; the event below tells it too

@@ -6,7 +6,7 @@ the status. The table, with C for a custom resource that is there and c for one 
 | custom resource | row | step |
 | --- | --- | --- |
 | C, of nobody's row | none | ``Insert`` |
-| C or c, made from a row | none | ``Delete``: the row is gone |
+| C, made from a row | none | ``Removed``, ``Delete``: the row was removed |
 | none, c | follows it (or shares its name) | ``Gone``: the row goes too |
 | C | follows it, wants to go | ``Delete`` |
 | C | follows it | ``Update`` if it changed |
@@ -143,6 +143,13 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True)
+class Removed:
+    """Make sure that the row a custom resource was made from was removed, and was not lost."""
+
+    custom: Custom
+
+
+@dataclass(frozen=True, slots=True)
 class Create:
     """Make the custom resource of a row."""
 
@@ -181,7 +188,7 @@ class Refuse:
     message: str
 
 
-RowStep = Insert | Replace | Update | Adopt | Gone
+RowStep = Insert | Replace | Update | Adopt | Gone | Removed
 """What a service does, in its store."""
 Step = RowStep | Create | Rewrite | Delete | Show | Refuse
 
@@ -210,7 +217,7 @@ def _without_custom(row: Row, rules: Rules) -> Sequence[Step]:
 def _without_row(custom: Custom) -> Sequence[Step]:
     if custom.deleting:
         return []
-    return [Delete(custom)] if custom.mark else [Insert(custom)]
+    return [Removed(custom), Delete(custom)] if custom.mark else [Insert(custom)]
 
 
 def _following(custom: Custom, row: Row, rules: Rules) -> Sequence[Step]:
@@ -232,7 +239,8 @@ def _following(custom: Custom, row: Row, rules: Rules) -> Sequence[Step]:
 
 def _leading(custom: Custom, row: Row, rules: Rules) -> Sequence[Step]:
     """The row is the source."""
-    ours = row.uid == custom.mark or (row.custom_uid == custom.uid and not custom.mark)
+    # Whatever its mark says by now: somebody may have changed that.
+    ours = row.uid == custom.mark or row.custom_uid == custom.uid
     if custom.deleting:
         goes = ours and not rules.recreate and not row.deleting
         return [Gone(row, custom)] if goes else []

@@ -41,6 +41,7 @@ from hekla.kube.mirror.deciding import (
     Gone,
     Insert,
     Refuse,
+    Removed,
     Replace,
     Rewrite,
     Row,
@@ -274,12 +275,11 @@ class Engine:
         steps: list[tuple[Look, RowStep]] = []
         for look in looks:
             for step in look.steps:
-                if isinstance(step, Gone):
-                    if self._is_gone(step):
-                        steps.append((look, self._with_orphans(step)))
-                    else:
-                        look.failed = True
-                elif isinstance(step, Insert | Replace | Update | Adopt):
+                if isinstance(step, Gone | Replace) and not self._is_gone(step):
+                    look.failed = True
+                elif isinstance(step, Gone):
+                    steps.append((look, self._with_orphans(step)))
+                elif isinstance(step, Insert | Replace | Update | Adopt | Removed):
                     steps.append((look, step))
         for start in range(0, len(steps), TOGETHER):
             self._take_together(steps[start : start + TOGETHER])
@@ -309,11 +309,11 @@ class Engine:
             if look.custom is not None:
                 self._writer.delete([Delete(look.custom)])
         except InvalidError as error:
-            self._refuse(look, INVALID, str(error))
+            self._refuse(look, step, INVALID, str(error))
         except DeniedError as error:
-            self._refuse(look, DENIED, str(error))
+            self._refuse(look, step, DENIED, str(error))
         except (PreconditionError, ExhaustedError) as error:
-            self._refuse(look, NOT_NOW, str(error))
+            self._refuse(look, step, NOT_NOW, str(error))
             self._board.put_off([look.key])
         except DomainError as error:  # something changed under us
             log.info("row not taken", extra={"kind": self.kind.name, "error": str(error)})
@@ -321,16 +321,22 @@ class Engine:
             self._board.put_off([look.key])
         except Exception:  # one item of a batch
             log.exception("row failed", extra={"kind": self.kind.name, "key": str(look.key)})
-            self._refuse(look, FAULT, "a fault of Hekla's; the log of its service says more")
+            message = "a fault of Hekla's; the log of its service says more"
+            self._refuse(look, step, FAULT, message)
             self._board.put_off([look.key])
         else:
             return True
         return False
 
-    def _refuse(self, look: Look, reason: str, message: str) -> None:
+    def _refuse(self, look: Look, step: RowStep, reason: str, message: str) -> None:
+        """Say why a custom resource is not taken; the row that it has goes on, and shows it."""
         look.failed = True
         if look.custom is not None:
-            self._complaints.say(look.custom, reason, message)
+            new = isinstance(step, Insert | Replace)
+            self._complaints.say(look.custom, reason, message, in_status=new)
+            for one in look.steps:
+                if isinstance(one, Show):
+                    self._show_row(one)
 
     def _taken(self, key: Key, step: RowStep) -> None:
         name = self.kind.name
@@ -347,16 +353,25 @@ class Engine:
         orphans = self._board.leaves_dependents(step.row.key, step.row.custom_uid)
         return replace(step, orphans=orphans)
 
-    def _is_gone(self, step: Gone) -> bool:
-        """Whether the custom resource of a row is gone, or going, for certain."""
+    def _is_gone(self, step: Gone | Replace) -> bool:
+        """Whether the custom resource of a row is gone, or going, for certain.
+
+        What is known of custom resources may be older than what the row follows: another
+        process may have seen more of them.
+        """
         key, uid = step.row.key, step.row.custom_uid
-        if step.custom is not None or self._board.seen_to_go(key, uid):
+        going = isinstance(step, Gone) and step.custom is not None
+        if going or self._board.seen_to_go(key, uid):
             return True
         sure, found = self._writer.find(key)
-        if sure and (found is None or found.uid != uid):
-            return True
-        self._board.put_off([key])
-        return False
+        heir = found is not None and found.uid != uid
+        if isinstance(step, Replace):
+            gone = heir and found is not None and found.uid == step.custom.uid
+        else:
+            gone = heir or (sure and found is None)
+        if not gone:
+            self._board.put_off([key])
+        return gone
 
     # ---- custom resources
 
@@ -379,11 +394,14 @@ class Engine:
                 self._complaints.say(step.custom, step.reason, step.message)
                 told = True
             elif isinstance(step, Show):
-                urgent = phase_of(step.custom.status) != phase_of(step.row.status)
-                self._board.show(look.key, step.custom.uid, step.row.status, urgent=urgent)
+                self._show_row(step)
                 told = True
         if not told and look.row is not None:
             self._board.hide(look.key)
+
+    def _show_row(self, step: Show) -> None:
+        urgent = phase_of(step.custom.status) != phase_of(step.row.status)
+        self._board.show(step.custom.key, step.custom.uid, step.row.status, urgent=urgent)
 
     def _show(self) -> None:
         """Write the statuses whose turn it is."""

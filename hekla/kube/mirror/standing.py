@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 
 LOOK_EVERY: Final = 10.0
 """Seconds between looks at whether the kinds are installed."""
+MISSES: Final = 3
+"""So often in a row kinds that were there must be missing: one of several API servers that has
+just started may not know them yet."""
 LOOK_AGAIN: Final = timedelta(seconds=1)
 """How long to wait when a look told nothing."""
 
@@ -84,6 +87,7 @@ class Mirror:
         self._looked_at = float("-inf")
         self._told: dict[str, str] = {}
         self._found = threading.Event()
+        self._misses = 0
         self._term = ExitStack()
         self._mirroring: Sequence[Engine] = ()
         self.installed = Installed.UNKNOWN
@@ -153,6 +157,9 @@ class Mirror:
             self._tell("kinds", f"not known whether custom resources are installed: {error}")
             return False
         self._looked_at = now
+        self._misses = self._misses + 1 if missing else 0
+        if self.installed is Installed.YES and 0 < self._misses < MISSES:
+            return False
         if missing:
             names = ", ".join(f"{one.plural}.{one.group}" for one in missing)
             self._tell("kinds", f"custom resources are not mirrored: {names} are not installed")

@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 TIMEOUT: Final = 10.0
 """Seconds for a batch of requests."""
+NOT_FOUND: Final = "NotFound"
 _PASSED: Final = frozenset({HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND})
 """Answers that say that we were late: the watch tells of what there is."""
 
@@ -97,7 +98,8 @@ class Writer:
             self._kind.resource, key.namespace or None, key.name, timeout=TIMEOUT
         )
         if reply.status == HTTPStatus.NOT_FOUND:
-            return True, None
+            # Not any 404: a proxy, or a server that does not serve the kind, knows nothing.
+            return reply.reason == NOT_FOUND, None
         custom = self._hear(reply) if reply.ok else None
         return custom is not None, custom
 

@@ -18,6 +18,7 @@ from hekla.kube.mirror.deciding import (
     Adopt,
     Gone,
     Insert,
+    Removed,
     Replace,
     Row,
     RowStep,
@@ -30,7 +31,6 @@ from hekla.kube.resources import JOBS, PODS
 from hekla.rpc.admission import CREATE, UPDATE, Admission
 from hekla.store import jobs, mirrored
 from hekla.store.database import Database, Session
-from hekla.store.mirrored import Born
 from services.controller.mirror.reading import born, to_object, to_row, to_uid
 
 Hold = Callable[[Session], None]
@@ -84,13 +84,16 @@ class JobRows:
                 self._let_go_of_pods(step.row)
         with self._database.transaction() as session:
             held(self._hold, session)
-            new = [
-                born(step.custom, job)
-                for step, job in zip(steps, objects, strict=True)
-                if isinstance(step, Insert) and job is not None
-            ]
-            if new:
-                self._insert(session, new)
+            _require_stored_or_removed(session, steps)
+            new = {
+                place: born(step.custom, job)
+                for place, (step, job) in enumerate(zip(steps, objects, strict=True))
+                if isinstance(step, Insert | Replace) and job is not None
+            }
+            _require_unspent(session, [one.uid for one in new.values()])
+            inserted = [one for at, one in new.items() if isinstance(steps[at], Insert)]
+            if inserted:
+                mirrored.insert_jobs(session, inserted)
             for step, job in zip(steps, objects, strict=True):
                 self._take(session, step, job)
 
@@ -121,12 +124,6 @@ class JobRows:
         if not all(reply.ok or reply.status == HTTPStatus.NOT_FOUND for reply in replies):
             raise ConflictError(f"pods of job {row.key} are not let go of yet")
 
-    def _insert(self, session: Session, new: Sequence[Born]) -> None:
-        spent = mirrored.spent(session, [one.uid for one in new])
-        if spent:
-            raise SpentError(f"jobs {', '.join(map(str, spent))} were removed")
-        mirrored.insert_jobs(session, new)
-
     def _reviewed(self, steps: Sequence[RowStep]) -> Sequence[Job | None]:
         """The jobs that custom resources hold, admitted: a webhook may have been away."""
         asked: dict[int, tuple[str, Job, Job | None]] = {}
@@ -141,6 +138,37 @@ class JobRows:
         admitted = self._admission.jobs(list(asked.values()))
         found = dict(zip(asked, (one.object for one in admitted), strict=True))
         return [found.get(place) for place in range(len(steps))]
+
+
+def _require_unspent(session: Session, uids: Sequence[UUID]) -> None:
+    spent = mirrored.spent(session, uids) if uids else ()
+    if spent:
+        raise SpentError(f"jobs {', '.join(map(str, spent))} were removed")
+
+
+def _require_stored_or_removed(session: Session, steps: Sequence[RowStep]) -> None:
+    """Make sure that jobs without a row were removed: their pods go with what is deleted now.
+
+    Raises:
+        PreconditionError: nobody removed such a job; it was lost with a database.
+    """
+    marks = {step.custom.mark for step in steps if isinstance(step, Removed)}
+    uids = {uid for uid in map(_uid, marks) if uid is not None}
+    removed = mirrored.spent(session, uids) if uids else set()
+    lost = marks - {str(uid) for uid in removed}
+    if lost:
+        raise PreconditionError(
+            f"the job {', '.join(sorted(lost))} that it was made from is not stored any more,"
+            " though nobody removed it (was a database restored?): its pods are left alone;"
+            " delete this one, and they go"
+        )
+
+
+def _uid(mark: str) -> UUID | None:
+    try:
+        return UUID(mark)
+    except ValueError:
+        return None
 
 
 def _released(pod: Mapping[str, Any]) -> Patch:

@@ -16,6 +16,7 @@ from hekla.kube.mirror.deciding import (
     Adopt,
     Gone,
     Insert,
+    Removed,
     Replace,
     Row,
     RowStep,
@@ -90,7 +91,9 @@ class QueueRows:
         if any(isinstance(step, Gone) for step in steps):
             raise ConflictError("queues go one by one")
         read = [
-            (self._reviewed(step), step.custom) for step in steps if not isinstance(step, Gone)
+            (self._reviewed(step), step.custom)
+            for step in steps
+            if not isinstance(step, Gone | Removed)
         ]
         with self._database.transaction() as session:
             held(self._hold, session)

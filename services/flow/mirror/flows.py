@@ -14,7 +14,16 @@ from hekla.api import decode
 from hekla.api.job_flow import JobFlow
 from hekla.domain.errors import ExhaustedError, InvalidError, NotFoundError
 from hekla.domain.names import Key, flow_job_name
-from hekla.kube.mirror.deciding import Adopt, Gone, Insert, Replace, Row, RowStep, Update
+from hekla.kube.mirror.deciding import (
+    Adopt,
+    Gone,
+    Insert,
+    Removed,
+    Replace,
+    Row,
+    RowStep,
+    Update,
+)
 from hekla.kube.mirror.following import follow
 from hekla.kube.mirror.rows import Mirrored
 from hekla.kube.resources import JOBFLOWS
@@ -70,13 +79,15 @@ class FlowRows:
 
     def take_many(self, steps: Sequence[RowStep]) -> None:
         """Do steps, all or none."""
-        read = [None if isinstance(step, Gone) else self._reviewed(step) for step in steps]
+        read = [
+            None if isinstance(step, Gone | Removed) else self._reviewed(step) for step in steps
+        ]
         with self._database.transaction() as session:
             lead(self._hold, session)
             for step, flow in zip(steps, read, strict=True):
                 if isinstance(step, Gone):
                     _end(session, step)
-                elif flow is not None:
+                elif flow is not None and not isinstance(step, Removed):
                     job_flows.follow(
                         session, flow, cr_uid=UUID(step.custom.uid), past=_past(step, flow)
                     )

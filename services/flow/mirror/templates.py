@@ -7,7 +7,16 @@ from uuid import UUID
 
 from hekla.api.job_template import JobTemplate
 from hekla.domain.names import Key
-from hekla.kube.mirror.deciding import Adopt, Gone, Insert, Replace, Row, RowStep, Update
+from hekla.kube.mirror.deciding import (
+    Adopt,
+    Gone,
+    Insert,
+    Removed,
+    Replace,
+    Row,
+    RowStep,
+    Update,
+)
 from hekla.kube.mirror.following import follow
 from hekla.kube.mirror.rows import Mirrored
 from hekla.kube.resources import JOBTEMPLATES
@@ -43,7 +52,9 @@ class TemplateRows:
 
     def take_many(self, steps: Sequence[RowStep]) -> None:
         """Do steps, all or none."""
-        read = [None if isinstance(step, Gone) else self._reviewed(step) for step in steps]
+        read = [
+            None if isinstance(step, Gone | Removed) else self._reviewed(step) for step in steps
+        ]
         with self._database.transaction() as session:
             lead(self._hold, session)
             for step, template in zip(steps, read, strict=True):

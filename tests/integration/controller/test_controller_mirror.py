@@ -17,7 +17,11 @@ from hekla.domain.names import Key
 from hekla.domain.phases import PodGroupPhase
 from hekla.kube import definitions
 from hekla.kube.client import KubeClient
-from hekla.kube.mirror.custom import ROW_UID
+from hekla.kube.events import RELISTED, WatchEvent
+from hekla.kube.mirror.custom import ROW_UID, read
+from hekla.kube.mirror.deciding import Replace
+from hekla.kube.mirror.engine import Engine
+from hekla.kube.mirror.rows import SpentError
 from hekla.kube.mirror.standing import Installed, Mirror
 from hekla.kube.requests import Deletion, Patch
 from hekla.kube.resources import EVENTS, JOBS, NAMESPACES, PODGROUPS
@@ -26,6 +30,7 @@ from hekla.store.database import Database
 from hekla.store.election import Election
 from hekla.store.once import Asking
 from services.controller import uninstall
+from services.controller.mirror.jobs import mirrored_jobs
 from tests.support.local_cluster import LocalCluster
 from tests.support.mirror_scene import MirrorScene, lasting, mirror_scene
 from tests.support.postgres import Server
@@ -298,6 +303,40 @@ def test_the_same_name_again_is_another_job(mirrored_scene: MirrorScene) -> None
     scene.wait_until_nothing_is_left(name)
 
 
+def test_what_is_known_from_long_ago_ends_no_job(mirrored_scene: MirrorScene) -> None:
+    scene, name, other = mirrored_scene, mirrored_scene.name(), mirrored_scene.name()
+    old = scene.submit(lasting(name))
+    scene.wait_for_row(name)
+    scene.delete(name)
+    scene.wait_until_nothing_is_left(name)
+    uids = {each: scene.submit(lasting(each))["metadata"]["uid"] for each in (name, other)}
+    scene.run(name, uids[name])
+    scene.wait_for_phase(name, "Running")
+    scene.wait_for_row(other)
+    kind = mirrored_jobs(scene.database, scene.admission, lambda _: None, scene.kube)
+    key = Key("default", name)
+
+    for meta in (
+        {},
+        {"deletionTimestamp": "2026-01-01T00:00:00Z"},
+        {"annotations": {ROW_UID: "x"}},
+    ):
+        late = Engine(kind, scene.kube)
+        stale = {**old, "metadata": {**old["metadata"], **meta}}
+        late.take([WatchEvent(RELISTED, [stale])])
+        late.work_once()
+
+    for each in (name, other):
+        row = scene.wait_for_row(each)
+        assert (str(row.uid), row.deleting_at) == (uids[each], None)
+    with pytest.raises(SpentError):  # not even where that seems to be the newer one
+        kind.rows.take(Replace(read(JOBS, old), kind.rows.read([key])[key]))
+    assert str(scene.wait_for_row(name).uid) == uids[name]
+    for each in (name, other):
+        scene.delete(each)
+        scene.wait_until_nothing_is_left(each)
+
+
 def test_a_name_that_a_job_of_grpc_has_is_waited_for(mirrored_scene: MirrorScene) -> None:
     scene, name = mirrored_scene, mirrored_scene.name()
     uid = scene.insert(lasting(name))
@@ -333,11 +372,11 @@ def test_what_happens_while_nobody_mirrors_is_made_up_for(
     mirrored_scene: MirrorScene,
 ) -> None:
     scene = mirrored_scene
-    gone, changed, ended, new, projected, lost = (scene.name() for _ in range(6))
+    gone, changed, ended, new, projected, lost, forgotten = (scene.name() for _ in range(7))
     uids = {
         name: scene.submit(lasting(name))["metadata"]["uid"] for name in (gone, changed, ended)
     }
-    of_grpc = {name: scene.insert(lasting(name)) for name in (projected, lost)}
+    of_grpc = {name: scene.insert(lasting(name)) for name in (projected, lost, forgotten)}
     for name in uids:
         scene.wait_for_row(name)
     for name, uid in of_grpc.items():
@@ -357,6 +396,8 @@ def test_what_happens_while_nobody_mirrors_is_made_up_for(
     with scene.database.transaction() as session:
         stored = scene.wait_for_row(lost)
         history.retire(session, stored)
+    wait_until(lambda: scene.pods(forgotten), what="its pod")
+    scene.forget(forgotten)
 
     scene.start()
 
@@ -368,7 +409,14 @@ def test_what_happens_while_nobody_mirrors_is_made_up_for(
     assert scene.wait_for_row(new).origin == "kube"
     wait_until(lambda: str(scene.wait_for_row(ended).uid) != uids[ended], what="another")
     wait_until(lambda: scene.custom(lost) is None, what="the leftover deleted")
-    for name in (changed, new, ended):
+    told = f"the job {of_grpc[forgotten]} that it was made from is not stored any more"
+    wait_until(
+        lambda: any(told in one["message"] for one in scene.kube.list(EVENTS, "default")[0]),
+        what="that nothing is known of it",
+    )
+    assert scene.custom(forgotten) is not None, "what runs and was forgotten goes on"
+    assert scene.pods(forgotten)
+    for name in (changed, new, ended, forgotten):
         scene.delete(name)
         scene.wait_until_nothing_is_left(name)
 
@@ -466,6 +514,21 @@ def test_one_that_cannot_be_read_is_told_so_and_holds_up_no_other(
         ]
     )
     scene.wait_for_row(bad)
+
+    broken = {"spec": {"tasks": body["spec"]["tasks"]}}
+    scene.kube.patch_many([Patch(JOBS, "default", bad, broken)])
+    wait_until(
+        lambda: (
+            (bad, "Invalid")
+            in [
+                (one["involvedObject"]["name"], one["reason"])
+                for one in scene.kube.list(EVENTS, "default")[0]
+            ]
+        ),
+        what="told again",
+    )
+    scene.run(bad, scene.wait_for_row(bad).uid)
+    scene.wait_for_phase(bad, "Running")  # what runs shows that, whatever is asked of it
     for name in (bad, good):
         scene.delete(name)
         scene.wait_until_nothing_is_left(name)

@@ -50,6 +50,16 @@ def test_one_that_stands_still_is_followed_and_writes_no_more(database: Database
     assert not first.leading
 
 
+def test_one_that_lost_the_lease_does_not_take_it_again_at_once(database: Database) -> None:
+    first = Election(database, "l", holder="first", ttl=SHORT)
+    assert first.stand()
+    wait_until(lambda: not first.leading, what="the lease run out")
+
+    assert not first.stand(), "what it began under the old one must end"
+    assert not may_write(database, first)
+    assert first.stand()
+
+
 def test_while_postgres_is_away_nobody_leads_for_longer_than_the_lease() -> None:
     gone = Database("postgresql://nobody@127.0.0.1:1/none", pool_timeout=0.1)
     election = Election(gone, "l", holder="first", ttl=SHORT)
