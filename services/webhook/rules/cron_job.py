@@ -11,7 +11,7 @@ from hekla.api.job import Job
 from hekla.api.meta import ObjectMeta
 from hekla.domain import syntax
 from hekla.domain.errors import Violation
-from services.webhook.rules import cron, whole_job
+from services.webhook.rules import cron, unbuilt, whole_job
 from services.webhook.rules.job import GENERATED
 from services.webhook.rules.registry import WRITES, Case, Rule
 
@@ -100,7 +100,22 @@ def _never(case: Case[CronJob]) -> Iterator[Violation]:
         yield Violation("spec.schedule", f"never comes: {shown(schedule)}")
 
 
+def _unbuilt(case: Case[CronJob]) -> Iterator[Violation]:
+    del case
+    yield Violation("", unbuilt.CRON_JOB)
+
+
 RULES: Final = (
+    Rule(
+        name="cron-job.unbuilt",
+        kinds=CRON_JOB,
+        operations=WRITES,
+        check=_unbuilt,
+        path="spec",
+        says="What is not built yet is named.",
+        example="any CronJob",
+        warns=True,
+    ),
     Rule(
         name="cron-job.schedule",
         kinds=CRON_JOB,

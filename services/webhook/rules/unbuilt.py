@@ -16,6 +16,8 @@ BUILT_PLUGINS: Final = frozenset({"env"})
 
 _NOT_YET: Final = "is not supported yet"
 
+CRON_JOB: Final = "CronJobs are kept and not run yet: nothing is started by the schedule"
+
 
 def in_job(job: Job) -> Iterator[str]:
     """What a job asks for in vain."""
