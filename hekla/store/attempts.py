@@ -373,6 +373,26 @@ def confirm(session: Session, confirmed: Sequence[Confirmed]) -> None:
         batch.later(session, _CONFIRM, {"rows": to_text(rows)})
 
 
+_ADOPT = text("""
+    update attempt a set uid = :theirs, pod_uid = :pod_uid
+     where uid = :planned and pod_uid is null and gone_at is null and outcome is null
+       and doomed is null
+       and not exists (select from attempt b where b.uid = :theirs)
+       and not exists (select from attempt_history h where h.uid = :theirs)
+    returning uid
+""")
+
+
+def adopt(session: Session, planned: UUID, theirs: UUID, pod_uid: str) -> bool:
+    """Take the pod that has the place of a planned attempt for it, if nobody knows the pod.
+
+    A restored database does not know pods that were made since; their places are planned
+    anew. Return whether it was taken: an attempt that is known has its own end.
+    """
+    values = {"planned": planned, "theirs": theirs, "pod_uid": pod_uid}
+    return session.execute(_ADOPT, values).first() is not None
+
+
 _LEAVING = text(f"""
     {_LOCKED} update attempt set terminating = true where uid in (select uid from locked)
 """)  # noqa: S608

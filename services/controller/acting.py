@@ -16,7 +16,7 @@ from uuid import UUID
 
 from hekla import failpoint
 from hekla.domain import names
-from hekla.domain.attempt import Attempt
+from hekla.domain.attempt import Attempt, PodSeen
 from hekla.kube.client import KubeClient
 from hekla.kube.requests import Deletion, Reply
 from hekla.kube.resources import PODS
@@ -29,6 +29,7 @@ from hekla.telemetry import metrics
 from services.controller.core import policies
 from services.controller.core.pod import build_pod
 from services.controller.mirror.owning import NOBODY, Owning
+from services.controller.pod_seen import project
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,8 @@ class Done:
     """The uid of the job's custom resource, if it was made or found just now."""
     refused: dict[str, str] | None = None
     """The last refusal: ``reason`` and ``message``."""
+    found: list[tuple[UUID, PodSeen]] = field(default_factory=list)
+    """Pods of the job that have the names of planned ones, which have these attempts."""
     unknown: int = 0
     """Requests whose effect is not known."""
 
@@ -86,6 +89,14 @@ def note(session: Session, acted: Acted) -> None:
     attempts.confirm(session, done.confirmed)
     attempts.leaving(session, done.leaving)
     attempts.never_was(session, done.never_was)
+    adopted = [
+        pod
+        for planned, pod in done.found
+        if attempts.adopt(session, planned, pod.attempt_uid, pod.pod_uid)
+    ]
+    if adopted:
+        log.info("pods adopted", extra={"pods": [pod.name for pod in adopted]})
+        observations.observe(session, adopted)
     if done.lost:
         observations.lost(session, done.lost, at=now(session))
     if acted.acts.create and stored.wait != done.refused:
@@ -161,8 +172,12 @@ class Actor:
         elif reply.status == HTTPStatus.CONFLICT:
             owner = (meta.get("labels") or {}).get(names.JOB_UID)
             if owner == str(stored.uid) or meta.get("deletionTimestamp"):
-                # Of an attempt that is over, or of an earlier job: it is on its way out.
+                # Of an attempt that is over, or of an earlier job: it is on its way out. Or
+                # of one that was lost with a database, and lives.
                 done.unknown += 1
+                seen = project(known or {}) if owner == str(stored.uid) else None
+                if seen is not None and not seen.terminating:
+                    done.found.append((attempt.uid, seen))
             else:
                 done.refuse("PodNameTaken", f"pod {pod} exists and is not this job's")
         elif reply.status == HTTPStatus.NOT_FOUND:

@@ -279,6 +279,31 @@ def test_a_job_that_had_ended_before_anybody_knew_it_is_not_run_again(
     scene.wait_until_nothing_is_left(name)
 
 
+def test_a_job_that_was_lost_with_a_database_keeps_its_pods(
+    mirrored_scene: MirrorScene,
+) -> None:
+    scene, name = mirrored_scene, mirrored_scene.name()
+    uid = scene.submit(lasting(name))["metadata"]["uid"]
+    scene.wait_for_row(name)
+    scene.run(name, uid)
+    scene.wait_for_phase(name, "Running")
+    [pod] = scene.pods(name)
+    scene.stop()
+    scene.forget(name)
+
+    scene.start()
+
+    scene.wait_for_row(name)
+    scene.admit(uid)
+    wait_until(
+        lambda: scene.wait_for_row(name).job.status.state.phase == "Running",
+        what="Running again",
+    )
+    assert [one["metadata"]["uid"] for one in scene.pods(name)] == [pod["metadata"]["uid"]]
+    scene.delete(name)
+    scene.wait_until_nothing_is_left(name)
+
+
 def test_the_same_name_again_is_another_job(mirrored_scene: MirrorScene) -> None:
     scene, name = mirrored_scene, mirrored_scene.name()
     first = scene.submit(lasting(name))
