@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Any, Final
 
 from hekla.api import decode
@@ -69,6 +70,18 @@ class KubeCluster:
             return None
         assert isinstance(queue, Queue)
         return queue if queue.metadata.deletion_timestamp is None else None
+
+    def has_lost(self, queue: str, uid: str) -> bool:
+        """Whether the custom resource of a queue is known to be gone, or going."""
+        try:
+            reply = self._kube.get(QUEUES, None, queue, timeout=QUEUE_TIMEOUT)
+        except DomainError as error:
+            log.warning("queue not read", extra={"queue": queue, "error": str(error)})
+            return False
+        if reply.status == HTTPStatus.NOT_FOUND:
+            return True
+        found = (reply.object or {}).get("metadata") or {}
+        return reply.ok and (found.get("uid") != uid or "deletionTimestamp" in found)
 
 
 def _shapes(nodes: Sequence[Mapping[str, Any]]) -> Sequence[Resources]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Final, Protocol
 
 from hekla.api.queue import Queue
@@ -24,6 +25,9 @@ class Cluster(Protocol):
     def queue(self, name: str) -> Queue | None:
         """The queue of that name, if there is a custom resource of it."""
 
+    def has_lost(self, queue: str, uid: str) -> bool:
+        """Whether the custom resource of a queue is known to be gone, or going."""
+
 
 class UnknownCluster:
     """No Kubernetes: nothing is known."""
@@ -40,8 +44,14 @@ class UnknownCluster:
         """Nothing."""
         return None
 
+    def has_lost(self, queue: str, uid: str) -> bool:
+        """Nothing is known to be gone."""
+        return False
+
 
 UNKNOWN: Final = UnknownCluster()
+MOST_NAMED: Final = 10
+"""Queues below another that are looked for one by one."""
 
 
 class StoredWorld:
@@ -71,6 +81,18 @@ class StoredWorld:
         if name not in self._children:
             self._look(name)
         return self._children[name]
+
+    def staying_queues(self, name: str) -> Sequence[str]:
+        """Those of the queues directly below ``name`` that are not on their way out."""
+        with self._database.transaction() as session:
+            rows = queues.mirrored(session, self.child_queues(name))
+        staying = (
+            row.queue.metadata.name
+            for row in rows
+            if row.cr_uid is None
+            or not self._cluster.has_lost(row.queue.metadata.name, str(row.cr_uid))
+        )
+        return sorted(islice(staying, MOST_NAMED))
 
     def _look(self, name: str) -> None:
         named, below = queues.named(name), queues.below(name)

@@ -35,6 +35,9 @@ class FixedWorld:
             if queue.metadata.name != ROOT_QUEUE and (queue.spec.parent or ROOT_QUEUE) == name
         )
 
+    def staying_queues(self, name: str) -> Sequence[str]:
+        return self.child_queues(name)
+
     def running_pods(self, queue: str) -> int:
         found = self._queues.get(queue)
         allocated = found.status.allocated if found is not None else None

@@ -101,6 +101,10 @@ class FileWorld:
             self.unchecked[f"whether queues stand below {name}"] = None
         return sorted(self._children.get(name, ()))
 
+    def staying_queues(self, name: str) -> Sequence[str]:
+        """Names of the queues directly below ``name``: none of them is on its way out."""
+        return self.child_queues(name)
+
     def running_pods(self, queue: str) -> int:
         """How many pods run in a queue, as its status says."""
         found = self._objects.get(("Queue", "", queue))

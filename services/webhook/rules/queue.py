@@ -144,7 +144,7 @@ def _children_first(case: Case[Queue]) -> Iterator[Violation]:
     name = case.object.metadata.name
     if name in ALWAYS_THERE:
         return
-    if children := case.world.child_queues(name):
+    if children := case.world.staying_queues(name):
         below = ", ".join(sorted(children)[:10])
         yield Violation("metadata.name", f"is {shown(name)}, below which there are {below}")
 

@@ -25,6 +25,9 @@ class World(Protocol):
     def child_queues(self, name: str) -> Sequence[str]:
         """Names of the queues directly below ``name``."""
 
+    def staying_queues(self, name: str) -> Sequence[str]:
+        """Those of the queues directly below ``name`` that are not on their way out."""
+
     def running_pods(self, queue: str) -> int:
         """How many pods run in a queue."""
 

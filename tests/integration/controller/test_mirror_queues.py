@@ -173,10 +173,15 @@ def test_reviews_find_a_queue_that_was_made_just_now(scene: QueueScene, name: st
     assert found is not None
     assert found.spec.weight == 4
     assert cluster.queue("nowhere") is None
+    uid = found.metadata.uid
+    assert not cluster.has_lost(name, uid)
+    assert cluster.has_lost(name, "another")
+    assert cluster.has_lost("nowhere", uid)
     patch = {"metadata": {"finalizers": ["a.b/c"]}}
     scene.cluster.merge(f"{QUEUES_AT}/{name}", patch)
     scene.cluster.call("DELETE", f"{QUEUES_AT}/{name}")
     assert cluster.queue(name) is None, "one that goes is not there"
+    assert cluster.has_lost(name, uid)
     scene.cluster.merge(f"{QUEUES_AT}/{name}", {"metadata": {"finalizers": None}})
     scene.until_gone(name)
 
