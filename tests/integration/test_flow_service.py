@@ -99,6 +99,7 @@ def test_it_serves_says_what_is_not_served_and_stops(postgres_url: str, tmp_path
         assert service.running.wait(10) == 0
         assert [line["message"] for line in service.lines()] == [
             "starting",
+            "there are no custom resources",  # nothing says where a Kubernetes is
             "serving",
             "stopping",
             "stopped",
