@@ -139,6 +139,9 @@ def test_labels_and_finalizers_are_anybodys() -> None:
     new["metadata"]["labels"] = {"team": "x"}
 
     assert judged("/jobs/validate", new, job(), row()) == Verdict()
+    of_kubectl = job(mark="")
+    of_kubectl["metadata"]["finalizers"] = ["a.b/c"]
+    assert judged("/jobs/validate", job(mark=""), of_kubectl, row(KUBE)) == Verdict()
 
 
 def test_one_that_waits_for_its_name_may_be_changed() -> None:

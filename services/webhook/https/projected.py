@@ -68,8 +68,9 @@ def _creation(kind: str, review: Review, mark: str, find: Find) -> Verdict:
 def _update(kind: str, review: Review, find: Find) -> Verdict | None:
     mark = _mark(review.old)
     if merging.same(review.object.get("spec"), review.old.get("spec")):
-        # A projected one has nothing but its spec to be judged by.
-        return Verdict() if mark or kind == PODGROUPS.kind else None
+        # Labels and finalizers change without us, also while nothing here can be read: whoever
+        # deletes an object may have to take finalizers off first.
+        return Verdict()
     row = find(kind, Key(review.namespace, _name(review)))
     if row is None or row.origin == KUBE:
         if not mark:
