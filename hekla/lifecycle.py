@@ -18,6 +18,8 @@ BACKOFF_FIRST: Final = timedelta(milliseconds=100)
 BACKOFF_LONGEST: Final = timedelta(seconds=10)
 JOIN_TIMEOUT: Final = timedelta(seconds=30)
 _LOOK: Final = 0.2  # seconds between looks at a stop event that somebody else sets
+_LONGEST_SLEEP: Final = 1.0
+"""Seconds that a signal may be left unseen, see ``Termination.wait``."""
 
 log = logging.getLogger(__name__)
 
@@ -117,6 +119,17 @@ class Termination(threading.Event):
     A signal handler may run while its own thread holds the event's lock, so handlers only put
     the number into a queue that is safe for that, and a thread of its own sets the event.
     """
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait as for any event, waking now and then.
+
+        Handlers run in the main thread, which sleeps on if another thread takes the signal.
+        """
+        if timeout is not None:
+            return super().wait(timeout)
+        while not super().wait(_LONGEST_SLEEP):
+            pass
+        return True
 
     @classmethod
     def by_signal(cls) -> Termination:

@@ -177,6 +177,33 @@ def test_a_process_learns_that_it_is_to_stop(number: signal.Signals) -> None:
         assert process.returncode == 0
 
 
+ELSEWHERE = """
+import signal, threading
+from hekla.lifecycle import Termination
+told = Termination.by_signal()
+def take():
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    threading.Event().wait()
+threading.Timer(0.1, take).start()
+told.wait()
+print("told", flush=True)
+import os; os._exit(0)
+"""
+
+
+def test_a_signal_that_another_thread_takes_is_not_lost() -> None:
+    """Its handler waits for the main thread, which would sleep until something else comes."""
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+
+    assert done.stdout == "told\n"
+
+
 def test_who_interrupts_twice_does_not_wait() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
