@@ -140,6 +140,8 @@ class Gone:
     custom: Custom | None = None
     orphans: bool = False
     """Whether what it owns is to stay."""
+    unseen: bool = False
+    """Whether nobody here saw how it went: what it owned may tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -350,8 +350,10 @@ class Engine:
 
     def _with_orphans(self, step: Gone) -> Gone:
         """The step, with what is known of how the custom resource was deleted."""
-        orphans = self._board.leaves_dependents(step.row.key, step.row.custom_uid)
-        return replace(step, orphans=orphans)
+        key, uid = step.row.key, step.row.custom_uid
+        orphans = self._board.leaves_dependents(key, uid)
+        unseen = step.custom is None and not self._board.seen_to_go(key, uid)
+        return replace(step, orphans=orphans, unseen=unseen and not orphans)
 
     def _is_gone(self, step: Gone | Replace) -> bool:
         """Whether the custom resource of a row is gone, or going, for certain.

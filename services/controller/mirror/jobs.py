@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -23,6 +24,7 @@ from hekla.kube.mirror.deciding import (
     Row,
     RowStep,
     Rules,
+    Source,
     Update,
 )
 from hekla.kube.mirror.rows import DeposedError, Mirrored, SpentError
@@ -79,6 +81,7 @@ class JobRows:
     def take_many(self, steps: Sequence[RowStep]) -> None:
         """Do all of these, or none."""
         objects = self._reviewed(steps)
+        steps = [self._with_orphans(step) for step in steps]
         for step in steps:
             if isinstance(step, Gone) and step.orphans:
                 self._let_go_of_pods(step.row)
@@ -108,8 +111,19 @@ class JobRows:
                 mirrored.update_job(session, uid, job, generation=custom.generation)
             case Adopt(custom, row):
                 mirrored.adopt_job(session, to_uid_of(row), to_uid(custom))
-            case Gone(row, _, orphans):
-                _remove(session, row, orphans=orphans)
+            case Gone(row):
+                _remove(session, row, orphans=step.orphans)
+
+    def _with_orphans(self, step: RowStep) -> RowStep:
+        """What went unseen left its pods if they are there and belong to nobody."""
+        if not isinstance(step, Gone) or not step.unseen or step.row.source is Source.ROW:
+            return step
+        owners = [pod["metadata"].get("ownerReferences") for pod in self._pods(step.row)]
+        return replace(step, orphans=bool(owners) and not any(owners))
+
+    def _pods(self, row: Row) -> Sequence[Mapping[str, Any]]:
+        wanted = {names.JOB_UID: row.uid}
+        return self._kube.list(PODS, row.key.namespace, label_selector=wanted)[0]
 
     def _let_go_of_pods(self, row: Row) -> None:
         """Take from the pods of a job what ties them to it: they stay when it goes.
@@ -117,10 +131,7 @@ class JobRows:
         Raises:
             ConflictError: some changed meanwhile; try again.
         """
-        pods, _ = self._kube.list(
-            PODS, row.key.namespace, label_selector={names.JOB_UID: row.uid}
-        )
-        replies = self._kube.patch_many([_released(pod) for pod in pods])
+        replies = self._kube.patch_many([_released(pod) for pod in self._pods(row)])
         if not all(reply.ok or reply.status == HTTPStatus.NOT_FOUND for reply in replies):
             raise ConflictError(f"pods of job {row.key} are not let go of yet")
 

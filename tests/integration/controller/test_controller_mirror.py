@@ -404,6 +404,8 @@ def test_what_happens_while_nobody_mirrors_is_made_up_for(
     of_grpc = {name: scene.insert(lasting(name)) for name in (projected, lost, forgotten)}
     for name in uids:
         scene.wait_for_row(name)
+    left = scene.name()
+    scene.run(left, scene.submit(lasting(left))["metadata"]["uid"])
     for name, uid in of_grpc.items():
         scene.admit(uid)
         scene.wait_for_phase(name, "Pending")
@@ -415,6 +417,8 @@ def test_what_happens_while_nobody_mirrors_is_made_up_for(
         [Patch(JOBS, "default", changed, {"metadata": {"labels": {"a": "b"}}})]
     )
     scene.delete(projected)
+    scene.delete(left, "Orphan")
+    wait_until(lambda: scene.custom(left) is None, what="the one without its pods gone")
     scene.submit(lasting(new))
     scene.delete(ended)
     scene.submit(lasting(ended))
@@ -428,6 +432,8 @@ def test_what_happens_while_nobody_mirrors_is_made_up_for(
 
     wait_until(lambda: scene.stored(gone) is None, what="gone")
     wait_until(lambda: scene.stored(projected) is None, what="projected gone")
+    wait_until(lambda: scene.stored(left) is None, what="the job without its pods retired")
+    assert [pod["status"]["phase"] for pod in scene.pods(left)] == ["Running"], "they stay"
     wait_until(
         lambda: scene.wait_for_row(changed).job.metadata.labels == {"a": "b"}, what="labels"
     )
