@@ -59,6 +59,8 @@ class Deletion:
     grace_seconds: int | None = None
     propagation: str | None = None
     """``Background``, ``Foreground`` or ``Orphan``; None leaves it to the kind's default."""
+    version: int | None = None
+    """Only if it has not changed since this resource version; else the answer is 409."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ def deletion(wanted: Deletion, *, fenced: bool = False) -> Write:
     options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
     if wanted.uid is not None:
         options["preconditions"] = {"uid": wanted.uid}
+    if wanted.version is not None:
+        options.setdefault("preconditions", {})["resourceVersion"] = str(wanted.version)
     if wanted.grace_seconds is not None:
         options["gracePeriodSeconds"] = wanted.grace_seconds
     if wanted.propagation is not None:

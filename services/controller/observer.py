@@ -138,8 +138,11 @@ class Observer:
             self._owed.update({pod.pod_uid: pod for pod in verdict.late if pod.finalizer})
         self.owing.set()
         if verdict.late:
+            # One that changed since comes again, and may have been let go of.
             self._kube.delete_many(
-                Deletion(PODS, pod.namespace, pod.name, pod.pod_uid)
+                Deletion(
+                    PODS, pod.namespace, pod.name, pod.pod_uid, version=pod.resource_version
+                )
                 for pod in verdict.late
                 if not pod.terminating
             )

@@ -31,6 +31,8 @@ from hekla.store.election import Election
 from hekla.store.once import Asking
 from services.controller import uninstall
 from services.controller.mirror.jobs import mirrored_jobs
+from services.controller.observer import Observer
+from services.controller.pod_seen import project
 from tests.support.local_cluster import LocalCluster
 from tests.support.mirror_scene import MirrorScene, lasting, mirror_scene
 from tests.support.postgres import Server
@@ -154,6 +156,7 @@ def test_other_ways_of_deleting_end_well(mirrored_scene: MirrorScene, propagatio
     scene.wait_for_row(name)
     scene.run(name, made["metadata"]["uid"])
     scene.wait_for_phase(name, "Running")
+    [before] = scene.pods(name)
 
     scene.delete(name, propagation)
 
@@ -168,6 +171,9 @@ def test_other_ways_of_deleting_end_well(mirrored_scene: MirrorScene, propagatio
         assert not meta.get("ownerReferences")
         assert not meta.get("finalizers")
         wait_until(lambda: scene.left(name) == [f"pods/{meta['name']}"], what="only the pod")
+        # An observer that is slow looks at the pod as it was when it was a job's.
+        Observer(scene.database, scene.kube).take([WatchEvent("MODIFIED", project(before))])
+        assert [one["metadata"].get("deletionTimestamp") for one in scene.pods(name)] == [None]
 
 
 def test_a_job_of_grpc_gets_a_custom_resource_when_it_starts(
