@@ -12,7 +12,7 @@ revision = "0001"
 down_revision = None
 
 
-def upgrade() -> None:  # noqa: PLR0915 - each statement makes one thing
+def upgrade() -> None:
     """Make everything; the feed's ring and the history's first partition are made by hand."""
     op.execute(sa.schema.CreateSequence(sa.Sequence("change_seq")))
     op.create_table(
@@ -144,13 +144,6 @@ def upgrade() -> None:  # noqa: PLR0915 - each statement makes one thing
     )
     op.create_index("job_created_at_idx", "job", ["created_at", "uid"], unique=False)
     op.create_index("job_queue_idx", "job", ["queue"], unique=False)
-    op.create_index(
-        "job_custom_idx",
-        "job",
-        ["cr_uid"],
-        unique=False,
-        postgresql_where=sa.text("cr_uid is not null"),
-    )
     op.create_table(
         "job_history",
         sa.Column("removed_at", sa.DateTime(timezone=True), nullable=False),
@@ -447,13 +440,6 @@ def upgrade() -> None:  # noqa: PLR0915 - each statement makes one thing
     )
     op.create_index(op.f("pod_group_job_uid_idx"), "pod_group", ["job_uid"], unique=False)
     op.create_index("pod_group_queue_idx", "pod_group", ["queue"], unique=False)
-    op.create_index(
-        "pod_group_custom_idx",
-        "pod_group",
-        ["cr_uid"],
-        unique=False,
-        postgresql_where=sa.text("cr_uid is not null"),
-    )
     op.create_table(
         "trigger",
         sa.Column("job_uid", sa.Uuid(), nullable=False),
