@@ -16,6 +16,7 @@ from sqlalchemy import text
 from hekla.api.decode import encode
 from hekla.api.job import Job
 from hekla.api.pod_group import PodGroupStatus
+from hekla.domain import names
 from hekla.domain.errors import NotFoundError
 from hekla.domain.names import Key
 from hekla.domain.phases import PodGroupPhase
@@ -230,6 +231,11 @@ class MirrorScene:
         self.admit(uid)
         self.bind(name)
         self.admit(uid, PodGroupPhase.RUNNING)
+
+
+def group_name(job: Any) -> str:
+    """The name of a job's group."""
+    return names.pod_group_name(job["metadata"]["name"], job["metadata"]["uid"])
 
 
 def lasting(name: str, seconds: str = "1h", **more: Any) -> Job:

@@ -1,61 +1,30 @@
-"""Jobs and pod groups in Kubernetes and in Postgres: both sides agree, whatever happens."""
+"""Jobs in Kubernetes and in Postgres: both sides agree, whatever happens."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from hekla.api.decode import encode
 from hekla.domain import names
 from hekla.domain.errors import ConflictError, NotFoundError
 from hekla.domain.names import Key
 from hekla.domain.phases import PodGroupPhase
-from hekla.kube import definitions
-from hekla.kube.client import KubeClient
 from hekla.kube.events import RELISTED, WatchEvent
 from hekla.kube.mirror.custom import ROW_UID, read
 from hekla.kube.mirror.deciding import Replace
 from hekla.kube.mirror.engine import Engine
 from hekla.kube.mirror.rows import SpentError
-from hekla.kube.mirror.standing import Installed, Mirror
 from hekla.kube.requests import Deletion, Patch
 from hekla.kube.resources import EVENTS, JOBS, NAMESPACES, PODGROUPS
-from hekla.store import events, history, jobs, mirrored, pod_groups
-from hekla.store.database import Database
-from hekla.store.election import Election
+from hekla.store import events, history, jobs, mirrored
 from hekla.store.once import Asking
-from services.controller import uninstall
 from services.controller.mirror.jobs import mirrored_jobs
 from services.controller.observer import Observer
 from services.controller.pod_seen import project
-from tests.support.local_cluster import LocalCluster
-from tests.support.mirror_scene import MirrorScene, lasting, mirror_scene
-from tests.support.postgres import Server
+from tests.support.mirror_scene import MirrorScene, group_name, lasting
 from tests.support.waiting import wait_until
-
-
-@pytest.fixture(scope="module")
-def scene(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MirrorScene]:
-    database = Database(postgres.make_database("mirror_tests", template="template"))
-    with mirror_scene(database, tmp_path_factory.mktemp("mirror")) as found:
-        yield found
-    database.close()
-
-
-@pytest.fixture
-def mirrored_scene(scene: MirrorScene) -> MirrorScene:
-    if not scene.mirroring:
-        scene.start()
-    return scene
-
-
-def group_name(job: Any) -> str:
-    return names.pod_group_name(job["metadata"]["name"], job["metadata"]["uid"])
 
 
 def said_of(scene: MirrorScene, uid: str) -> list[tuple[str, str, str]]:
@@ -397,233 +366,3 @@ def test_a_name_that_a_job_of_grpc_has_is_waited_for(mirrored_scene: MirrorScene
     wait_until(lambda: reason() == "NotInqueue", what="the row's status")
     scene.delete(name)
     scene.wait_until_nothing_is_left(name)
-
-
-def test_what_happens_while_nobody_mirrors_is_made_up_for(
-    mirrored_scene: MirrorScene,
-) -> None:
-    scene = mirrored_scene
-    gone, changed, ended, new, projected, lost, forgotten = (scene.name() for _ in range(7))
-    uids = {
-        name: scene.submit(lasting(name))["metadata"]["uid"] for name in (gone, changed, ended)
-    }
-    of_grpc = {name: scene.insert(lasting(name)) for name in (projected, lost, forgotten)}
-    for name in uids:
-        scene.wait_for_row(name)
-    left = scene.name()
-    scene.run(left, scene.submit(lasting(left))["metadata"]["uid"])
-    for name, uid in of_grpc.items():
-        scene.admit(uid)
-        scene.wait_for_phase(name, "Pending")
-        wait_until(lambda: scene.wait_for_row(name).custom_uid is not None, what="noted")  # noqa: B023
-    scene.stop()
-
-    scene.delete(gone)
-    scene.kube.patch_many(
-        [Patch(JOBS, "default", changed, {"metadata": {"labels": {"a": "b"}}})]
-    )
-    scene.delete(projected)
-    scene.delete(left, "Orphan")
-    wait_until(lambda: scene.custom(left) is None, what="the one without its pods gone")
-    scene.submit(lasting(new))
-    scene.delete(ended)
-    scene.submit(lasting(ended))
-    with scene.database.transaction() as session:
-        stored = scene.wait_for_row(lost)
-        history.retire(session, stored)
-    wait_until(lambda: scene.pods(forgotten), what="its pod")
-    scene.forget(forgotten)
-
-    scene.start()
-
-    wait_until(lambda: scene.stored(gone) is None, what="gone")
-    wait_until(lambda: scene.stored(projected) is None, what="projected gone")
-    wait_until(lambda: scene.stored(left) is None, what="the job without its pods retired")
-    assert [pod["status"]["phase"] for pod in scene.pods(left)] == ["Running"], "they stay"
-    wait_until(
-        lambda: scene.wait_for_row(changed).job.metadata.labels == {"a": "b"}, what="labels"
-    )
-    assert scene.wait_for_row(new).origin == "kube"
-    wait_until(lambda: str(scene.wait_for_row(ended).uid) != uids[ended], what="another")
-    wait_until(lambda: scene.custom(lost) is None, what="the leftover deleted")
-    told = f"the job {of_grpc[forgotten]} that it was made from is not stored any more"
-    wait_until(
-        lambda: any(told in one["message"] for one in scene.kube.list(EVENTS, "default")[0]),
-        what="that nothing is known of it",
-    )
-    assert scene.custom(forgotten) is not None, "what runs and was forgotten goes on"
-    assert scene.pods(forgotten)
-    for name in (changed, new, ended, forgotten):
-        scene.delete(name)
-        scene.wait_until_nothing_is_left(name)
-
-
-def test_uninstalling_takes_what_was_made_of_rows_and_leaves_what_users_made(
-    mirrored_scene: MirrorScene,
-) -> None:
-    scene, ours, theirs = mirrored_scene, mirrored_scene.name(), mirrored_scene.name()
-    scene.submit(lasting(theirs))
-    scene.wait_for_row(theirs)
-    uid = scene.insert(lasting(ours))
-    scene.run(ours, uid)
-    scene.wait_for_phase(ours, "Running")
-    group = names.pod_group_name(ours, str(uid))
-    scene.wait_for_custom(group, PODGROUPS)
-    scene.stop()
-    told: list[str] = []
-
-    found = uninstall.look(scene.database, scene.kube)
-    uninstall.remove_made(scene.kube, found.made, told.append)
-
-    assert {one.name for one in found.made} >= {ours, group}
-    assert told == [f"removed {len(found.made)} custom resources"]
-    assert scene.custom(ours) is None
-    assert scene.custom(theirs) is not None
-    scene.delete(theirs)
-    scene.start()
-    for name in (ours, theirs):
-        scene.wait_until_nothing_is_left(name)
-
-
-def test_kinds_that_are_installed_later_are_noticed(scene: MirrorScene, tmp_path: Path) -> None:
-    cluster = LocalCluster(tmp_path, "--runtime=simulate", "--nodes=0").start()
-    with KubeClient.start(str(cluster.kubeconfig), isolated=False) as kube:
-        mirror = Mirror(
-            kube,
-            [JOBS, PODGROUPS],
-            ballot=Election(scene.database, "later", holder="test"),
-            engines=lambda: [],
-            beside=lambda _: nullcontext(),
-            look_every=0,
-        )
-        mirror.look()
-        before = mirror.installed, mirror.problem()
-        definitions.install(kube)
-        mirror.look()
-        assert before == (Installed.NO, None), "pods are made, without owners"
-        assert mirror.installed is Installed.YES
-    cluster.end()
-
-
-def test_an_api_server_that_was_away_is_made_up_for(mirrored_scene: MirrorScene) -> None:
-    scene, name, other = mirrored_scene, mirrored_scene.name(), mirrored_scene.name()
-    made = scene.submit(lasting(name))
-    scene.wait_for_row(name)
-    scene.wait_for_phase(name, "Pending")
-
-    scene.cluster.end()
-    uid = scene.insert(lasting(other))
-    scene.admit(made["metadata"]["uid"])
-    scene.admit(uid)
-    scene.cluster.start()
-
-    scene.run(name, made["metadata"]["uid"])
-    wait_until(lambda: scene.phase(name) == "Running", timeout=20, what="Running again")
-    wait_until(lambda: scene.custom(other) is not None, timeout=20, what="the other made")
-    for each in (name, other):
-        scene.delete(each)
-        scene.wait_until_nothing_is_left(each)
-
-
-def test_one_that_cannot_be_read_is_told_so_and_holds_up_no_other(
-    mirrored_scene: MirrorScene,
-) -> None:
-    scene, bad, good = mirrored_scene, mirrored_scene.name(), mirrored_scene.name()
-    body = encode(lasting(bad))
-    body["spec"]["tasks"][0]["template"] = {"spec": {"containers": []}}
-    body.pop("status", None)
-    scene.kube.create_many(JOBS, [body])
-    scene.submit(lasting(good))
-
-    scene.wait_for_row(good)
-
-    def state() -> Any:
-        return ((scene.custom(bad) or {}).get("status") or {}).get("state") or {}
-
-    wait_until(lambda: state().get("reason") == "Invalid", what="told")
-    assert "containers" in state()["message"]
-    assert scene.stored(bad) is None
-    scene.kube.patch_many(
-        [
-            Patch(
-                JOBS, "default", bad, {"spec": {"tasks": encode(lasting(bad))["spec"]["tasks"]}}
-            )
-        ]
-    )
-    scene.wait_for_row(bad)
-
-    broken = {"spec": {"tasks": body["spec"]["tasks"]}}
-    scene.kube.patch_many([Patch(JOBS, "default", bad, broken)])
-    wait_until(
-        lambda: (
-            (bad, "Invalid")
-            in [
-                (one["involvedObject"]["name"], one["reason"])
-                for one in scene.kube.list(EVENTS, "default")[0]
-            ]
-        ),
-        what="told again",
-    )
-    scene.run(bad, scene.wait_for_row(bad).uid)
-    scene.wait_for_phase(bad, "Running")  # what runs shows that, whatever is asked of it
-    for name in (bad, good):
-        scene.delete(name)
-        scene.wait_until_nothing_is_left(name)
-
-
-def test_groups_that_others_make_follow_them(mirrored_scene: MirrorScene) -> None:
-    scene, name = mirrored_scene, mirrored_scene.name()
-    body = {
-        "apiVersion": PODGROUPS.api_version,
-        "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"minMember": 3},
-    }
-    [made] = scene.kube.create_many(PODGROUPS, [body])
-    key = Key("default", name)
-
-    def row() -> mirrored.Mirrored | None:
-        with scene.database.transaction() as session:
-            return mirrored.groups_named(session, [key]).get(key)
-
-    wait_until(lambda: row() is not None, what="the row")
-    found = row()
-    assert found is not None
-    assert str(found.uid) == made.found()["metadata"]["uid"]
-    with scene.database.transaction() as session:
-        status = pod_groups.get(session, key).group.status
-        pod_groups.report(
-            session, scene.epoch, {found.uid: status.model_copy(update={"phase": "Inqueue"})}
-        )
-    wait_until(
-        lambda: (
-            (scene.custom(name, PODGROUPS) or {}).get("status", {}).get("phase") == "Inqueue"
-        ),
-        what="the phase shown",
-    )
-    scene.kube.patch_many([Patch(PODGROUPS, "default", name, {"spec": {"minMember": 4}})])
-    wait_until(lambda: (row() or found).spec["minMember"] == 4, what="the new spec")
-    scene.kube.delete_many([Deletion(PODGROUPS, "default", name)])
-    wait_until(lambda: row() is None, what="the row gone")
-
-
-def test_a_group_of_a_job_that_somebody_deletes_is_made_again(
-    mirrored_scene: MirrorScene,
-) -> None:
-    scene, name = mirrored_scene, mirrored_scene.name()
-    made = scene.submit(lasting(name))
-    group = scene.wait_for_custom(group_name(made), PODGROUPS)
-
-    scene.kube.delete_many([Deletion(PODGROUPS, "default", group_name(made))])
-
-    wait_until(
-        lambda: (
-            (scene.custom(group_name(made), PODGROUPS) or group)["metadata"]["uid"]
-            != group["metadata"]["uid"]
-        ),
-        what="another one",
-    )
-    scene.delete(name)
-    scene.wait_until_nothing_is_left(name)
-    wait_until(lambda: scene.stored(name) is None, what="retired")
-    assert scene.left(name) == []

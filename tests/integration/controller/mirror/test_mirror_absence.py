@@ -1,0 +1,145 @@
+"""What happens while nobody mirrors, or there is nothing to talk to, is made up for."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+
+from hekla.domain import names
+from hekla.kube import definitions
+from hekla.kube.client import KubeClient
+from hekla.kube.mirror.standing import Installed, Mirror
+from hekla.kube.requests import Patch
+from hekla.kube.resources import EVENTS, JOBS, PODGROUPS
+from hekla.store import history
+from hekla.store.election import Election
+from services.controller import uninstall
+from tests.support.local_cluster import LocalCluster
+from tests.support.mirror_scene import MirrorScene, lasting
+from tests.support.waiting import wait_until
+
+
+def test_what_happens_while_nobody_mirrors_is_made_up_for(
+    mirrored_scene: MirrorScene,
+) -> None:
+    scene = mirrored_scene
+    gone, changed, ended, new, projected, lost, forgotten = (scene.name() for _ in range(7))
+    uids = {
+        name: scene.submit(lasting(name))["metadata"]["uid"] for name in (gone, changed, ended)
+    }
+    of_grpc = {name: scene.insert(lasting(name)) for name in (projected, lost, forgotten)}
+    for name in uids:
+        scene.wait_for_row(name)
+    left = scene.name()
+    scene.run(left, scene.submit(lasting(left))["metadata"]["uid"])
+    for name, uid in of_grpc.items():
+        scene.admit(uid)
+        scene.wait_for_phase(name, "Pending")
+        wait_until(lambda: scene.wait_for_row(name).custom_uid is not None, what="noted")  # noqa: B023
+    scene.stop()
+
+    scene.delete(gone)
+    scene.kube.patch_many(
+        [Patch(JOBS, "default", changed, {"metadata": {"labels": {"a": "b"}}})]
+    )
+    scene.delete(projected)
+    scene.delete(left, "Orphan")
+    wait_until(lambda: scene.custom(left) is None, what="the one without its pods gone")
+    scene.submit(lasting(new))
+    scene.delete(ended)
+    scene.submit(lasting(ended))
+    with scene.database.transaction() as session:
+        stored = scene.wait_for_row(lost)
+        history.retire(session, stored)
+    wait_until(lambda: scene.pods(forgotten), what="its pod")
+    scene.forget(forgotten)
+
+    scene.start()
+
+    wait_until(lambda: scene.stored(gone) is None, what="gone")
+    wait_until(lambda: scene.stored(projected) is None, what="projected gone")
+    wait_until(lambda: scene.stored(left) is None, what="the job without its pods retired")
+    assert [pod["status"]["phase"] for pod in scene.pods(left)] == ["Running"], "they stay"
+    wait_until(
+        lambda: scene.wait_for_row(changed).job.metadata.labels == {"a": "b"}, what="labels"
+    )
+    assert scene.wait_for_row(new).origin == "kube"
+    wait_until(lambda: str(scene.wait_for_row(ended).uid) != uids[ended], what="another")
+    wait_until(lambda: scene.custom(lost) is None, what="the leftover deleted")
+    told = f"the job {of_grpc[forgotten]} that it was made from is not stored any more"
+    wait_until(
+        lambda: any(told in one["message"] for one in scene.kube.list(EVENTS, "default")[0]),
+        what="that nothing is known of it",
+    )
+    assert scene.custom(forgotten) is not None, "what runs and was forgotten goes on"
+    assert scene.pods(forgotten)
+    for name in (changed, new, ended, forgotten):
+        scene.delete(name)
+        scene.wait_until_nothing_is_left(name)
+
+
+def test_uninstalling_takes_what_was_made_of_rows_and_leaves_what_users_made(
+    mirrored_scene: MirrorScene,
+) -> None:
+    scene, ours, theirs = mirrored_scene, mirrored_scene.name(), mirrored_scene.name()
+    scene.submit(lasting(theirs))
+    scene.wait_for_row(theirs)
+    uid = scene.insert(lasting(ours))
+    scene.run(ours, uid)
+    scene.wait_for_phase(ours, "Running")
+    group = names.pod_group_name(ours, str(uid))
+    scene.wait_for_custom(group, PODGROUPS)
+    scene.stop()
+    told: list[str] = []
+
+    found = uninstall.look(scene.database, scene.kube)
+    uninstall.remove_made(scene.kube, found.made, told.append)
+
+    assert {one.name for one in found.made} >= {ours, group}
+    assert told == [f"removed {len(found.made)} custom resources"]
+    assert scene.custom(ours) is None
+    assert scene.custom(theirs) is not None
+    scene.delete(theirs)
+    scene.start()
+    for name in (ours, theirs):
+        scene.wait_until_nothing_is_left(name)
+
+
+def test_kinds_that_are_installed_later_are_noticed(scene: MirrorScene, tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path, "--runtime=simulate", "--nodes=0").start()
+    with KubeClient.start(str(cluster.kubeconfig), isolated=False) as kube:
+        mirror = Mirror(
+            kube,
+            [JOBS, PODGROUPS],
+            ballot=Election(scene.database, "later", holder="test"),
+            engines=lambda: [],
+            beside=lambda _: nullcontext(),
+            look_every=0,
+        )
+        mirror.look()
+        before = mirror.installed, mirror.problem()
+        definitions.install(kube)
+        mirror.look()
+        assert before == (Installed.NO, None), "pods are made, without owners"
+        assert mirror.installed is Installed.YES
+    cluster.end()
+
+
+def test_an_api_server_that_was_away_is_made_up_for(mirrored_scene: MirrorScene) -> None:
+    scene, name, other = mirrored_scene, mirrored_scene.name(), mirrored_scene.name()
+    made = scene.submit(lasting(name))
+    scene.wait_for_row(name)
+    scene.wait_for_phase(name, "Pending")
+
+    scene.cluster.end()
+    uid = scene.insert(lasting(other))
+    scene.admit(made["metadata"]["uid"])
+    scene.admit(uid)
+    scene.cluster.start()
+
+    scene.run(name, made["metadata"]["uid"])
+    wait_until(lambda: scene.phase(name) == "Running", timeout=20, what="Running again")
+    wait_until(lambda: scene.custom(other) is not None, timeout=20, what="the other made")
+    for each in (name, other):
+        scene.delete(each)
+        scene.wait_until_nothing_is_left(each)
