@@ -133,18 +133,20 @@ class MirrorScene:
 
     def phase(self, name: str) -> str:
         """What ``kubectl get vcjob`` shows as STATUS."""
-        found = self.custom(name) or {}
-        return str(((found.get("status") or {}).get("state") or {}).get("phase") or "")
+        return _phase(self.custom(name))
 
     def wait_for_phase(self, name: str, phase: str) -> Object:
         """The custom resource, once it has that phase."""
-        wait_until(lambda: self.phase(name) == phase, what=f"{name} {phase}")
-        return self.custom(name) or {}
+
+        def found() -> Object | None:
+            custom = self.custom(name)
+            return custom if _phase(custom) == phase else None
+
+        return wait_until(found, what=f"{name} {phase}")
 
     def wait_for_custom(self, name: str, resource: Resource = JOBS) -> Object:
         """The custom resource of that name, once there is one."""
-        wait_until(lambda: self.custom(name, resource) is not None, what=f"{name} made")
-        return self.custom(name, resource) or {}
+        return wait_until(lambda: self.custom(name, resource), what=f"{name} made")
 
     def wait_until_nothing_is_left(self, name: str) -> None:
         """No custom resource, group or pod has the job's name any more."""
@@ -171,10 +173,7 @@ class MirrorScene:
 
     def wait_for_row(self, name: str) -> StoredJob:
         """The job of that name, once it is stored."""
-        wait_until(lambda: self.stored(name) is not None, what=f"row of {name}")
-        found = self.stored(name)
-        assert found is not None
-        return found
+        return wait_until(lambda: self.stored(name), what=f"row of {name}")
 
     def insert(self, job: Job) -> UUID:
         """Store a job as CreateJob does."""
@@ -205,9 +204,9 @@ class MirrorScene:
             with self.database.transaction() as session:
                 return pod_groups.of_job(session, job)
 
-        wait_until(lambda: group() is not None, what=f"group of {uid}")
+        found = wait_until(group, what=f"group of {uid}")
         with self.database.transaction() as session:
-            pod_groups.report(session, self.epoch, {group().uid: PodGroupStatus(phase=phase)})
+            pod_groups.report(session, self.epoch, {found.uid: PodGroupStatus(phase=phase)})
 
     def pods(self, name: str) -> list[Mapping[str, Any]]:
         """The pods of a job."""
@@ -310,3 +309,7 @@ def mirror_scene(
         running.callback(scene.stop)
         running.callback(nudge.hurry)
         yield scene
+
+
+def _phase(custom: Object | None) -> str:
+    return str((((custom or {}).get("status") or {}).get("state") or {}).get("phase") or "")

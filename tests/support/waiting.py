@@ -12,8 +12,12 @@ _LOOK = 0.01  # seconds between looks at first; they grow further apart
 _LONGEST = 0.2
 
 
-def wait_until(predicate: Callable[[], T], *, timeout: float = 10, what: str = "it") -> T:
+def wait_until(
+    predicate: Callable[[], T | None], *, timeout: float = 10, what: str = "it"
+) -> T:
     """Call ``predicate`` until it answers something true, and return that.
+
+    What is asked for is what is returned: whoever looks once more may see the next thing.
 
     Raises:
         AssertionError: it did not within ``timeout`` seconds.

@@ -74,9 +74,7 @@ def test_groups_that_others_make_follow_them(mirrored_scene: MirrorScene) -> Non
         with scene.database.transaction() as session:
             return mirrored.groups_named(session, [key]).get(key)
 
-    wait_until(lambda: row() is not None, what="the row")
-    found = row()
-    assert found is not None
+    found = wait_until(row, what="the row")
     assert str(found.uid) == made.found()["metadata"]["uid"]
     with scene.database.transaction() as session:
         status = pod_groups.get(session, key).group.status
