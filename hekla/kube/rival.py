@@ -2,15 +2,15 @@
 
 Its parts hold leases and renew them. When a lease was renewed tells nothing by itself, since
 clocks differ: one that is not long past is watched for as long as it lasts, by our own clock.
-If it is renewed meanwhile its holder lives; else it is left over.
+If it is renewed meanwhile its holder lives; else it is left over. One that is started later is
+noticed by the same signs.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -32,6 +32,8 @@ LONG_PAST: Final = timedelta(hours=1)
 LONGEST: Final = timedelta(minutes=2)
 """No lease is watched for longer, however long it says it lasts."""
 LOOK_EVERY: Final = timedelta(seconds=1)
+WATCH_EVERY: Final = timedelta(seconds=5)
+"""How often it is looked for a Volcano that is started later: its leases last 15 s."""
 TIMEOUT: Final = 10.0
 
 log = logging.getLogger(__name__)
@@ -108,9 +110,9 @@ class Watched:
         key = (lease.namespace, lease.name)
         known = self._known.get(key)
         if known is None:
-            if _long_past(lease, clock):
-                return None
-            known = _Known(lease, at, renewed=False)
+            # Noted as well: a clock that is set back must not make it a new one.
+            since = float("-inf") if _long_past(lease, clock) else at
+            known = _Known(lease, since, renewed=False)
         elif (known.held.renewed, known.held.holder) != (lease.renewed, lease.holder):
             known = _Known(lease, at, renewed=True)
         self._known[key] = known
@@ -133,25 +135,33 @@ def _long_past(lease: Held, clock: datetime) -> bool:
 
 
 class Rival:
-    """Looks for a Volcano until there is none; what it keeps from starting asks it."""
+    """Looks for a Volcano, again and again; what must not work beside one asks it."""
 
-    def __init__(self, kube: KubeClient, *, names: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        kube: KubeClient,
+        *,
+        names: Collection[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """See the class; ``names`` are further names of leases."""
         self._kube = kube
         self._names = frozenset((*VOLCANO, *names))
+        self._clock = clock
         self._watched = Watched()
         self._problem: str | None = "not known yet whether a Volcano is at work"
+        self._was_clear = False
+        self._look_at = float("-inf")
         self._told = ""
-        self.cleared = threading.Event()
-        """Set once there is none. One that starts later is not looked for."""
 
     def problem(self) -> str | None:
-        """Why not to start, or None; serves as a readiness check."""
-        return None if self.cleared.is_set() else self._problem
+        """Why not to work, or None; serves as a readiness check."""
+        return self._problem
 
     def look(self) -> bool:
-        """Look once, unless there is nothing to look for any more. Repeat it."""
-        if self.cleared.is_set():
+        """Look, unless there was nobody a moment ago; return False. Repeat it."""
+        now = self._clock()
+        if now < self._look_at:
             return False
         try:
             # Leases of nodes are many, and none of these.
@@ -161,14 +171,18 @@ class Rival:
         except NotFoundError:
             listed = []  # a server without leases has nobody who holds one
         except DomainError as error:
-            self._say(f"not known whether a Volcano is at work: {error}")
+            # Who was alone stays so: an API server that is away tells nobody's coming.
+            if self._problem is not None:
+                self._say(f"not known whether a Volcano is at work: {error}")
             return False
         found = [lease for item in listed if (lease := held(item, self._names))]
-        problem = self._watched.judge(found, at=time.monotonic(), clock=datetime.now(UTC))
+        problem = self._watched.judge(found, at=self._clock(), clock=datetime.now(UTC))
         if problem is None:
             if self._told:
                 log.info("no Volcano is at work any more: starting")
-            self.cleared.set()
+            self._told, self._problem = "", None
+            self._was_clear = True
+            self._look_at = now + WATCH_EVERY.total_seconds()
         else:
             self._say(problem)
         return False
@@ -177,4 +191,6 @@ class Rival:
         self._problem = problem
         if problem != self._told:
             self._told = problem
-            log.warning("not starting", extra={"reason": problem})
+            log.warning(
+                "pausing" if self._was_clear else "not starting", extra={"reason": problem}
+            )

@@ -112,7 +112,7 @@ def main(settings: SchedulerConfig) -> None:
             binder=binder,
             reports=reports,
             conditions=conditions,
-            stale=readiness.fresh,
+            stale=readiness.to_decide,
         )
 
         def loop(

@@ -92,7 +92,10 @@ class Scheduler:
         conditions: Conditions,
         stale: Callable[[], str | None],
     ) -> None:
-        """See the class; ``stale`` tells why what the cache holds may be old, or None."""
+        """See the class; ``stale`` tells why nothing may be decided now, or None.
+
+        What the cache holds may be old, or another scheduler is at work.
+        """
         self._settings = settings
         self._cache = cache
         self._inbox = inbox

@@ -50,6 +50,10 @@ class Readiness:
         """Whether the controller tells of what happens."""
         return next(filter(None, (stream.problem() for stream in self._streams)), None)
 
+    def to_decide(self) -> str | None:
+        """What must stay so while it leads."""
+        return self.alone() or self.fresh()
+
     def to_lead(self) -> str | None:
         """All of it."""
         return self.alone() or self.filled() or self.fresh() or self.schema()

@@ -60,6 +60,16 @@ def later(seconds: float) -> datetime:
             [(0, lease(later(-4000)))], ["alone"], id="what is long past is not watched"
         ),
         pytest.param(
+            [(0, lease(later(-4000))), (900, lease(later(900))), (916, lease(later(900)))],
+            ["alone", "works", "alone"],
+            id="one that was left over is taken up again",
+        ),
+        pytest.param(
+            [(0, lease()), (15, lease()), (99, lease(later(99)))],
+            ["maybe", "alone", "works"],
+            id="one who was gone comes back",
+        ),
+        pytest.param(
             [(0, lease()), (5, lease(holder="b"))],
             ["maybe", "works"],
             id="somebody else took it",
@@ -72,6 +82,14 @@ def test_a_volcano_is_at_work_while_its_lease_is_renewed(
     each: list[tuple[float, Held]], expected: list[str]
 ) -> None:
     assert looks(*each) == expected
+
+
+def test_a_clock_that_is_set_back_makes_no_old_lease_a_new_one() -> None:
+    watched, old = Watched(), lease(later(-4000))
+
+    said = [watched.judge([old], at=START, clock=later(seconds)) for seconds in (0, -3600)]
+
+    assert said == [None, None]
 
 
 def test_of_several_the_one_that_is_renewed_is_named() -> None:

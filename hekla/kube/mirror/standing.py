@@ -133,7 +133,8 @@ class Mirror:
             self._end()
             return False
         problem = self._hindrance()
-        if problem is not None and not self.leading:
+        if problem is not None:
+            self._end()
             self._tell("term", f"custom resources are not mirrored: {problem}")
             return False
         if any(engine.deposed.is_set() for engine in self._mirroring):

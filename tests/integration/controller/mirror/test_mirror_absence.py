@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
+
+import pytest
 
 from hekla.domain import names
-from hekla.kube import definitions
+from hekla.domain.phases import JobPhase
+from hekla.domain.timestamps import to_micro_text
+from hekla.kube import definitions, rival
 from hekla.kube.client import KubeClient
 from hekla.kube.mirror.standing import Installed, Mirror
 from hekla.kube.requests import Patch
 from hekla.kube.resources import EVENTS, JOBS, PODGROUPS
+from hekla.lifecycle import repeating
 from hekla.store import history
 from hekla.store.election import Election
 from services.controller import uninstall
-from tests.support.local_cluster import LocalCluster
+from services.controller.mirror import running
+from tests.support.local_cluster import LocalCluster, Object
 from tests.support.mirror_scene import MirrorScene, lasting
 from tests.support.waiting import wait_until
+
+ADMISSION: Final = "admissionregistration.k8s.io/v1"
 
 
 def test_what_happens_while_nobody_mirrors_is_made_up_for(
@@ -143,3 +154,95 @@ def test_an_api_server_that_was_away_is_made_up_for(mirrored_scene: MirrorScene)
     for each in (name, other):
         scene.delete(each)
         scene.wait_until_nothing_is_left(each)
+
+
+def test_a_volcano_that_is_started_later_is_given_way(
+    mirrored_scene: MirrorScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, name, of_grpc = mirrored_scene, mirrored_scene.name(), mirrored_scene.name()
+    for module, period in ((rival, "WATCH_EVERY"), (running, "LOOK_EVERY")):
+        monkeypatch.setattr(module, period, timedelta(milliseconds=100))
+    scene.stop()
+    mirror = scene.start()
+    wait_until(lambda: mirror.leading, what="the mirror to begin")
+
+    with volcano(scene.cluster):
+        wait_until(lambda: "is renewed" in (mirror.problem() or ""), what="it to be noticed")
+        assert "the lease default/volcano of vc-1" in str(mirror.problem())
+        wait_until(lambda: not mirror.leading, what="the mirror to pause")
+        made = scene.submit(lasting(name))
+        scene.admit(scene.insert(lasting(of_grpc)))
+        why = wait_until(lambda: scene.wait_for_row(of_grpc).wait, what="why it waits")
+        assert why == {"reason": "NotMirrored", "message": mirror.problem()}
+        assert scene.stored(name) is None
+
+    assert str(scene.wait_for_row(name).uid) == made["metadata"]["uid"], "it goes on by itself"
+    wait_until(lambda: scene.custom(of_grpc), what="the other to start")
+    for each in (name, of_grpc):
+        scene.delete(each)
+        scene.wait_until_nothing_is_left(each)
+
+
+@contextmanager
+def volcano(cluster: LocalCluster) -> Iterator[None]:
+    """A lease of a Volcano's that is renewed until the block ends, and left over then."""
+    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+    def spec() -> Object:
+        renewed = to_micro_text(datetime.now(UTC))
+        return {"holderIdentity": "vc-1", "leaseDurationSeconds": 1, "renewTime": renewed}
+
+    def renew() -> bool:
+        cluster.merge(f"{leases}/volcano", {"spec": spec()})
+        return False
+
+    cluster.make(leases, {"metadata": {"name": "volcano"}, "spec": spec()})
+    with repeating("volcano", renew, idle=timedelta(milliseconds=200)):
+        yield
+
+
+def test_a_job_of_grpc_says_why_it_waits_for_admission_and_starts_when_that_is_back(
+    mirrored_scene: MirrorScene,
+) -> None:
+    scene, name = mirrored_scene, mirrored_scene.name()
+    at = f"/apis/{ADMISSION}/validatingwebhookconfigurations"
+    scene.cluster.make(at, away("batch.volcano.sh", "jobs"))
+    uid = scene.insert(lasting(name))
+    scene.admit(uid)
+
+    def said() -> str | None:
+        state = scene.wait_for_row(name).job.status.state
+        return state.message if state.reason == "FailedCreate" else None
+
+    message = wait_until(said, what="why it waits")
+    assert f"the custom resource of job default/{name} was refused" in message
+    assert 'failed calling webhook "away.hekla.io"' in message
+    assert scene.wait_for_row(name).job.status.state.phase == JobPhase.PENDING
+    assert scene.custom(name) is None
+    assert scene.pods(name) == []
+
+    scene.cluster.call("DELETE", f"{at}/away")
+
+    wait_until(lambda: scene.pods(name), timeout=12, what="its pod")
+    wait_until(lambda: scene.wait_for_row(name).wait is None, what="nothing to wait for")
+    scene.delete(name)
+    scene.wait_until_nothing_is_left(name)
+
+
+def away(group: str, plural: str) -> Object:
+    """A webhook that nobody is behind."""
+    rule = {
+        "apiGroups": [group],
+        "apiVersions": ["*"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": [plural],
+    }
+    webhook = {
+        "name": "away.hekla.io",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [rule],
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+    }
+    return {"metadata": {"name": "away"}, "webhooks": [webhook]}
