@@ -30,7 +30,7 @@ lock: setup ## Pin the newest versions in requirements.lock
 
 .PHONY: demo
 demo: setup ## Run two jobs and a flow through everything, in a home of its own, and clean up
-	@$(BIN)/python -m hekla.local.demo
+	@$(BIN)/python -m hekla.local.stack.demo
 
 .PHONY: up
 up: setup ## Start Postgres, a local cluster and the four services

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Final, Union
 from kubernetes import client
 from pydantic import BaseModel
 
-from hekla.local.registry import BUILT_IN, Kind
+from hekla.local.kinds.registry import BUILT_IN, Kind
 
-FILE: Final = Path("hekla/local/core_fields.json")
+FILE: Final = Path("hekla/local/discovery/core_fields.json")
 _OTHER_NAMES: Final = {"Event": "CoreV1Event"}
 _SCALARS: Final = {str: "string", int: "integer", float: "number", bool: "boolean"}
 

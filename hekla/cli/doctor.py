@@ -12,7 +12,7 @@ from hekla.cli import options, tool
 from hekla.cli.output import Format, to_yaml
 from hekla.cli.table import show
 from hekla.domain.errors import DomainError
-from hekla.local.endpoints import Home
+from hekla.local.stack.endpoints import Home
 
 HEADER: Final = ("CHECK", "STATE", "FOUND", "TODO")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from hekla.cli import options
-from hekla.local import stack
-from hekla.local.endpoints import Home
+from hekla.local.stack import plan
+from hekla.local.stack.endpoints import Home
 from hekla.store.migrate import migrate as migrate_database
 
 
@@ -17,5 +17,5 @@ from hekla.store.migrate import migrate as migrate_database
 @options.with_home
 def migrate(home: Home, *, url: str | None) -> None:
     """Bring a database to the newest schema."""
-    found = stack.database_url(home, stack.Options(database_url=url))
+    found = plan.database_url(home, plan.Options(database_url=url))
     click.echo(f"the schema is at {migrate_database(found)}")

@@ -16,7 +16,7 @@ from hekla.client.endpoints import home
 from hekla.domain import duration, timestamps
 from hekla.domain.errors import InvalidError
 from hekla.domain.phases import JobPhase
-from hekla.local.endpoints import Home
+from hekla.local.stack.endpoints import Home
 
 P = ParamSpec("P")
 R = TypeVar("R")

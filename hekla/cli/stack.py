@@ -19,15 +19,15 @@ from hekla.client.endpoints import SERVICES
 from hekla.domain import quantity
 from hekla.domain.ages import span
 from hekla.domain.errors import InvalidError, UnavailableError
-from hekla.local import stack, up as local
-from hekla.local.endpoints import Home
+from hekla.local.stack import plan, up as local
+from hekla.local.stack.endpoints import Home
 
 DATABASE_VARIABLE: Final = "HEKLA_DATABASE_URL"
 PORTS: Final = (
     *SERVICES,
-    *(stack.http_port(service) for service in SERVICES),
-    stack.WEBHOOK_HTTPS,
-    stack.KUBERNETES,
+    *(plan.http_port(service) for service in SERVICES),
+    plan.WEBHOOK_HTTPS,
+    plan.KUBERNETES,
 )
 
 

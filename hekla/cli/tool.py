@@ -10,8 +10,8 @@ from typing import Final
 
 from hekla.client import endpoints
 from hekla.client.endpoints import SERVICES
-from hekla.local import stack
-from hekla.local.endpoints import LOOPBACK, Home, remembered_ports
+from hekla.local.stack import plan
+from hekla.local.stack.endpoints import LOOPBACK, Home, remembered_ports
 
 DATABASE: Final = "HEKLA_DATABASE_URL"
 KUBECONFIG: Final = "KUBECONFIG"
@@ -39,7 +39,7 @@ def installation(home: Home, environ: Mapping[str, str]) -> Installation:
     if found is None or environ.get("HEKLA_CONTROLLER"):
         return Installation(kept, local=False, probes={})
     kept[endpoints.HOME_VARIABLE] = str(home.folder)
-    kept[KUBECONFIG] = str(stack.kubeconfig(home))
+    kept[KUBECONFIG] = str(plan.kubeconfig(home))
     database = found.get("database_url")
     if isinstance(database, str):
         kept[DATABASE] = database

@@ -6,8 +6,8 @@ import click
 
 from hekla.cli import options, tool
 from hekla.domain.errors import PreconditionError
-from hekla.local import up as local
-from hekla.local.endpoints import Home
+from hekla.local.stack import up as local
+from hekla.local.stack.endpoints import Home
 
 
 @click.group()

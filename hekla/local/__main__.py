@@ -10,9 +10,10 @@ import uvloop
 
 from hekla import config
 from hekla.domain.errors import InvalidError
-from hekla.local import nodes, server
-from hekla.local.journal import Journal, JournalError
+from hekla.local import server
+from hekla.local.nodes import presence
 from hekla.local.settings import PREFIX, Settings
+from hekla.local.storage.journal import Journal, JournalError
 from hekla.telemetry import configure_logging
 
 log = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ def main() -> int:
     """Run until told to stop; the exit code says whether it could start."""
     try:
         settings = config.load(Settings, PREFIX, os.environ, sys.argv[1:])
-        nodes.capacity(
+        presence.capacity(
             cpu=settings.node_cpu,
             memory=settings.node_memory,
             gpus=settings.node_gpus,

@@ -7,24 +7,26 @@ import contextlib
 from datetime import UTC, datetime
 from typing import Final
 
-from hekla.local import admission, expiry, nodes, our_kinds
-from hekla.local.app import App
-from hekla.local.claims import Claims
-from hekla.local.collector import Collector
-from hekla.local.definitions import Definitions
-from hekla.local.faults import Faults
-from hekla.local.journal import Journal, JournalError
-from hekla.local.kubelet import Kubelet, Runtime
-from hekla.local.logs import Logs
-from hekla.local.namespaces import Namespaces
-from hekla.local.objects import Objects
-from hekla.local.peers import Peers
-from hekla.local.process_runtime import ProcessRuntime
-from hekla.local.registry import NAMESPACES, PRIORITY_CLASSES, Registry
+from hekla.local.controllers import expiry, our_kinds
+from hekla.local.controllers.claims import Claims
+from hekla.local.controllers.collector import Collector
+from hekla.local.controllers.definitions import Definitions
+from hekla.local.controllers.namespaces import Namespaces
+from hekla.local.kinds.registry import NAMESPACES, PRIORITY_CLASSES, Registry
+from hekla.local.nodes import presence
+from hekla.local.nodes.kubelet import Kubelet, Runtime
+from hekla.local.runtimes.logs import Logs
+from hekla.local.runtimes.peers import Peers
+from hekla.local.runtimes.process_runtime import ProcessRuntime
+from hekla.local.runtimes.simulate_runtime import SimulateRuntime
+from hekla.local.serving.app import App
+from hekla.local.serving.faults import Faults
+from hekla.local.serving.watches import Watches
 from hekla.local.settings import NOTE, Settings
-from hekla.local.simulate_runtime import SimulateRuntime
-from hekla.local.storage import Storage
-from hekla.local.watches import Watches
+from hekla.local.storage.journal import Journal, JournalError
+from hekla.local.storage.memory import Storage
+from hekla.local.verbs import admission
+from hekla.local.verbs.objects import Objects
 from hekla.local.webhooks.dispatch import Webhooks
 
 _EXPIRY_INTERVAL: Final = 60.0
@@ -43,7 +45,7 @@ class Cluster:
         self._definitions = Definitions(
             self._storage, self._objects, self._registry, withdrawn=self._watches.forget
         )
-        self._node_names = nodes.names(settings.nodes)
+        self._node_names = presence.names(settings.nodes)
         self._kubelet = Kubelet(self._storage, self._objects, self._node_names, now=_now)
         pods, note = settings.home / "pods", ""
         self._runtime: Runtime
@@ -88,15 +90,15 @@ class Cluster:
             if storage.latest(PRIORITY_CLASSES, "", name) is None:
                 body = {"metadata": {"name": name}, "value": value}
                 self._objects.create(PRIORITY_CLASSES, "", body)
-        has = nodes.capacity(
+        has = presence.capacity(
             cpu=settings.node_cpu,
             memory=settings.node_memory,
             gpus=settings.node_gpus,
             pods=settings.node_pods,
         )
-        nodes.unregister(self._objects, storage, keep=self._node_names)
+        presence.unregister(self._objects, storage, keep=self._node_names)
         for name in self._node_names:
-            nodes.register(self._objects, storage, name, has, now=_now())
+            presence.register(self._objects, storage, name, has, now=_now())
         await storage.settled()
         self._webhooks.begin()
         self._definitions.begin()
@@ -123,9 +125,9 @@ class Cluster:
         await self._storage.close()
 
     async def _renew_leases(self) -> None:
-        interval = nodes.renew_interval(len(self._node_names))
+        interval = presence.renew_interval(len(self._node_names))
         while self._node_names:
-            nodes.renew(
+            presence.renew(
                 self._objects, self._storage, self._node_names, interval=interval, now=_now
             )
             with contextlib.suppress(JournalError):  # whoever writes next is told

@@ -17,8 +17,8 @@ import uvicorn
 import yaml
 
 from hekla.local.cluster import Cluster
-from hekla.local.journal import Journal
 from hekla.local.settings import Settings
+from hekla.local.storage.journal import Journal
 
 HOST: Final = "127.0.0.1"
 _BACKLOG: Final = 2048

@@ -17,7 +17,7 @@ from uuid import uuid4
 import orjson
 
 from hekla.domain import names, timestamps
-from hekla.local.journal import Journal, Row
+from hekla.local.storage.journal import Journal, Row
 from hekla.store.migrate import migrate
 from tests.benchmarks.figures import Figure, publish
 from tests.support.local_cluster import LocalCluster, Object

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hekla.domain import names
-from hekla.local import strays
+from hekla.local.runtimes import strays
 from tests.support.local_cluster import LocalCluster, Object, make_pod
 from tests.support.waiting import wait_until
 

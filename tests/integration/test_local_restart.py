@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hekla.local import strays
-from hekla.local.launches import SHIM, ContainerFolder, Launch
+from hekla.local.runtimes import strays
+from hekla.local.runtimes.launches import SHIM, ContainerFolder, Launch
 from tests.support.local_cluster import Answer, LocalCluster, Object, make_pod
 from tests.support.waiting import wait_until
 

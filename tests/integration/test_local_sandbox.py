@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hekla.local import strays
+from hekla.local.runtimes import strays
 from hekla.local.settings import NOTE
 from tests.support.local_cluster import LocalCluster, Object, make_pod
 from tests.support.waiting import wait_until

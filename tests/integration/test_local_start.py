@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hekla.local import strays
+from hekla.local.runtimes import strays
 from tests.support.local_cluster import LocalCluster, make_pod
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hekla.domain.errors import PreconditionError, UnavailableError
-from hekla.local.endpoints import Home, write_private
+from hekla.local.stack.endpoints import Home, write_private
 from hekla.local.supervisor import control, processes
 from hekla.local.supervisor.unit import UnitSpec
 from tests.support.waiting import wait_until
@@ -48,7 +48,7 @@ def start(home: Home) -> Iterator[Start]:
         environ = {**os.environ, "HEKLA_HOME": str(home.folder), "HEKLA_UNIT": ""}
         with home.log("supervisor").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "hekla.local.supervisor", f"--home={home.folder}"],
+                [sys.executable, "-m", "hekla.local.stack.supervise", f"--home={home.folder}"],
                 env=environ,
                 stderr=log,
             )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hekla.api.crd import DEFINITIONS
-from hekla.local import definition_rules
-from hekla.local.registry import Registry
+from hekla.local.kinds.registry import Registry
+from hekla.local.rules import definitions
 
 
 def registry() -> Registry:
@@ -12,6 +12,6 @@ def registry() -> Registry:
     served = Registry()
     for one in DEFINITIONS:
         manifest = one.manifest()
-        definition_rules.defaults(manifest)
-        served.define(*definition_rules.defined(manifest))
+        definitions.defaults(manifest)
+        served.define(*definitions.defined(manifest))
     return served

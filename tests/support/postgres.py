@@ -20,7 +20,7 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import URL, make_url
 
-from hekla.local.postgres import EmbeddedPostgres
+from hekla.local.stack.postgres import EmbeddedPostgres
 
 URL_VARIABLE: Final = "HEKLA_TEST_DATABASE_URL"
 DIRECT_VARIABLE: Final = "HEKLA_TEST_DATABASE_DIRECT_URL"

@@ -17,9 +17,9 @@ from typing import Any, Final
 from hekla.client import Client
 from hekla.client.endpoints import SERVICES
 from hekla.domain.errors import DomainError
-from hekla.local import up
-from hekla.local.endpoints import Home, remembered_ports
-from hekla.local.up import Standing
+from hekla.local.stack import up
+from hekla.local.stack.endpoints import Home, remembered_ports
+from hekla.local.stack.up import Standing
 from tests.support.waiting import wait_until
 
 HEKLA: Final = str(Path(sys.executable).parent / "hekla")

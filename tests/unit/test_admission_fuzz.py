@@ -16,7 +16,7 @@ from hekla.api.pod_group import PodGroup
 from hekla.domain import names
 from hekla.domain.attempt import Attempt
 from hekla.domain.errors import InvalidError
-from hekla.local import pods as local_pods
+from hekla.local.rules import pods as local_pods
 from hekla.v1 import (
     admission_service_pb2 as messages,
     cron_job_pb2,

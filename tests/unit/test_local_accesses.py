@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hekla.local import accesses, routing
-from hekla.local.accesses import Access, Accesses
-from hekla.local.registry import Registry
-from hekla.local.routing import Request, Target
+from hekla.local.kinds.registry import Registry
+from hekla.local.serving import accesses, routing
+from hekla.local.serving.accesses import Access, Accesses
+from hekla.local.serving.routing import Request, Target
 
 PODS = "/api/v1/namespaces/default/pods"
 

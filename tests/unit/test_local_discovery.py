@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from hekla.local.discovery import Discovery, Document
-from hekla.local.openapi import OpenApi
+from hekla.local.discovery.groups import Discovery, Document
+from hekla.local.discovery.openapi import OpenApi
 from tests.support.defined import registry
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -8,8 +8,8 @@ import pytest
 
 from hekla.client import endpoints
 from hekla.domain.errors import InvalidError, PreconditionError, UnavailableError
-from hekla.local import stack
-from hekla.local.endpoints import (
+from hekla.local.stack import plan
+from hekla.local.stack.endpoints import (
     FIRST_PORT,
     LAST_PORT,
     Home,
@@ -18,7 +18,7 @@ from hekla.local.endpoints import (
     remembered_ports,
     write_private,
 )
-from hekla.local.stack import Options
+from hekla.local.stack.plan import Options
 
 
 def test_ports_are_free_all_different_and_below_those_of_outgoing_connections(
@@ -109,9 +109,9 @@ def test_an_endpoints_file_that_is_no_json_is_a_clear_error(tmp_path: Path) -> N
 
 def test_every_service_gets_ports_and_the_addresses_of_those_it_calls(tmp_path: Path) -> None:
     home, options = Home(tmp_path), Options(replicas={"controller": 2})
-    ports = {purpose: number for number, purpose in enumerate(stack.purposes(options), 1)}
+    ports = {purpose: number for number, purpose in enumerate(plan.purposes(options), 1)}
 
-    units = {spec.name: spec for spec in stack.specs(home, options, ports)}
+    units = {spec.name: spec for spec in plan.specs(home, options, ports)}
 
     assert {"controller", "controller-2", "scheduler", "webhook", "flow", "cluster"} < set(
         units
@@ -120,14 +120,14 @@ def test_every_service_gets_ports_and_the_addresses_of_those_it_calls(tmp_path: 
     assert units["scheduler"].env["HEKLA_SCHEDULER_CONTROLLER"] == both
     listens = units["controller-2"].env["HEKLA_CONTROLLER_LISTEN"]
     assert listens == f"127.0.0.1:{ports['controller-2']}"
-    assert stack.endpoints(home, options, ports)["controller"] == both
+    assert plan.endpoints(home, options, ports)["controller"] == both
 
 
 def test_the_first_webhook_answers_the_local_cluster(tmp_path: Path) -> None:
     home, options = Home(tmp_path), Options(replicas={"webhook": 2}, crds=True)
-    ports = {purpose: number for number, purpose in enumerate(stack.purposes(options), 1)}
+    ports = {purpose: number for number, purpose in enumerate(plan.purposes(options), 1)}
 
-    units = {spec.name: spec for spec in stack.specs(home, options, ports)}
+    units = {spec.name: spec for spec in plan.specs(home, options, ports)}
 
     where = f"127.0.0.1:{ports['webhook-https']}"
     assert units["webhook"].env["HEKLA_WEBHOOK_HTTPS_LISTEN"] == where
@@ -138,9 +138,9 @@ def test_the_first_webhook_answers_the_local_cluster(tmp_path: Path) -> None:
 
 def test_without_custom_resources_nobody_asks_the_webhook(tmp_path: Path) -> None:
     home, options = Home(tmp_path), Options(crds=False)
-    ports = {purpose: number for number, purpose in enumerate(stack.purposes(options), 1)}
+    ports = {purpose: number for number, purpose in enumerate(plan.purposes(options), 1)}
 
-    units = {spec.name: spec for spec in stack.specs(home, options, ports)}
+    units = {spec.name: spec for spec in plan.specs(home, options, ports)}
 
     assert "webhook-https" not in ports
     assert "HEKLA_WEBHOOK_HTTPS_LISTEN" not in units["webhook"].env
@@ -150,15 +150,15 @@ def test_without_custom_resources_nobody_asks_the_webhook(tmp_path: Path) -> Non
 def test_a_database_of_somebody_elses_is_used_and_shown_to_nobody(tmp_path: Path) -> None:
     url = "postgresql://u:secret@db/hekla"
     options = Options(database_url=url)
-    ports = dict.fromkeys(stack.purposes(options), 1)
+    ports = dict.fromkeys(plan.purposes(options), 1)
 
-    units = {spec.name: spec for spec in stack.specs(Home(tmp_path), options, ports)}
+    units = {spec.name: spec for spec in plan.specs(Home(tmp_path), options, ports)}
 
     assert "postgres" not in units
     assert units["controller"].env["HEKLA_DATABASE_URL"] == url
     assert not any("secret" in part for spec in units.values() for part in spec.argv)
     with pytest.raises(PreconditionError) as refused:
-        stack.refuse_differences({"database_url": None}, {"database_url": url})
+        plan.refuse_differences({"database_url": None}, {"database_url": url})
     assert "HEKLA_DATABASE_URL" in str(refused.value)
     assert "secret" not in str(refused.value)
 
@@ -166,9 +166,9 @@ def test_a_database_of_somebody_elses_is_used_and_shown_to_nobody(tmp_path: Path
 def test_options_that_were_not_named_may_be_as_they_are() -> None:
     running = {"nodes": 5, "runtime": "simulate"}
 
-    stack.refuse_differences(running, {"runtime": "simulate"})
+    plan.refuse_differences(running, {"runtime": "simulate"})
     with pytest.raises(PreconditionError, match="--nodes 5, not 3"):
-        stack.refuse_differences(running, {"nodes": 3})
-    assert stack.merged(running, {"nodes": 7, "unheard": 1}) == Options(
+        plan.refuse_differences(running, {"nodes": 3})
+    assert plan.merged(running, {"nodes": 7, "unheard": 1}) == Options(
         nodes=7, runtime="simulate"
     )

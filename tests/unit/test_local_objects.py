@@ -13,15 +13,16 @@ from typing import Any
 import orjson
 from hypothesis import given, settings, strategies as st
 
-from hekla.local import columns, registry
-from hekla.local.binding import binding
-from hekla.local.errors import ApiError
-from hekla.local.journal import Journal
-from hekla.local.objects import Deletion, Objects
-from hekla.local.patch import JsonPatch, MergePatch, Patch
-from hekla.local.registry import Kind, Object
-from hekla.local.steps import Writing, at_once
-from hekla.local.storage import Entry, Storage, entry_of
+from hekla.local.answers import columns
+from hekla.local.kinds import registry
+from hekla.local.kinds.errors import ApiError
+from hekla.local.kinds.registry import Kind, Object
+from hekla.local.patches.standard import JsonPatch, MergePatch, Patch
+from hekla.local.storage.journal import Journal
+from hekla.local.storage.memory import Entry, Storage, entry_of
+from hekla.local.verbs.binding import binding
+from hekla.local.verbs.objects import Deletion, Objects
+from hekla.local.verbs.steps import Writing, at_once
 from tests.support import defined
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

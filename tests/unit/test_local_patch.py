@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from hekla.local.patch import JsonPatch, MalformedError, UnfitError, merge, without_nulls
+from hekla.local.patches.standard import (
+    JsonPatch,
+    MalformedError,
+    UnfitError,
+    merge,
+    without_nulls,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from hekla.local import environment, pod_status, pods
-from hekla.local.addresses import Addresses
-from hekla.local.environment import ConfigError, Place
-from hekla.local.pod_status import Container, Running, Terminated, Waiting
-from hekla.local.processes import Process
-from hekla.local.registry import SECRETS, Kind, Object
+from hekla.local.kinds.registry import SECRETS, Kind, Object
+from hekla.local.nodes import pod_status
+from hekla.local.nodes.addresses import Addresses
+from hekla.local.nodes.pod_status import Container, Running, Terminated, Waiting
+from hekla.local.rules import pods
+from hekla.local.runtimes import environment
+from hekla.local.runtimes.environment import ConfigError, Place
+from hekla.local.runtimes.processes import Process
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PLACE = Place(node="n", ip="127.1.0.1", home="/h", allocatable={"memory": 2**30})

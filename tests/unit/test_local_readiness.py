@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hekla.local.endpoints import Home
-from hekla.local.readiness import last_words, why_not
+from hekla.local.stack.endpoints import Home
+from hekla.local.stack.readiness import last_words, why_not
 
 UNIT = {
     "name": "flow",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hekla.domain.errors import Violation
-from hekla.local import budgets, volume_rules
-from hekla.local.peers import Peer, Service, lines
-from hekla.local.registry import Object
-from hekla.local.sandbox import Mount, MountError, covers, on_machine
+from hekla.local.kinds.registry import Object
+from hekla.local.rules import budgets, volumes as volume_rules
+from hekla.local.runtimes.peers import Peer, Service, lines
+from hekla.local.runtimes.sandbox import Mount, MountError, covers, on_machine
 
 THERE = {
     "/",

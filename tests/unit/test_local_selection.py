@@ -5,10 +5,11 @@ from typing import Any
 import orjson
 import pytest
 
-from hekla.local import routing, selection
-from hekla.local.errors import ApiError
-from hekla.local.registry import EVENTS, NODES, PODS, Kind, Object, Registry
-from hekla.local.storage import Entry, entry_of
+from hekla.local.kinds.errors import ApiError
+from hekla.local.kinds.registry import EVENTS, NODES, PODS, Kind, Object, Registry
+from hekla.local.serving import routing
+from hekla.local.storage import selection
+from hekla.local.storage.memory import Entry, entry_of
 
 
 def make_entry(kind: Kind = PODS, **parts: Any) -> Entry:

@@ -12,15 +12,16 @@ import orjson
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hekla.local import errors, selection
-from hekla.local.faults import Faults
-from hekla.local.journal import Journal, JournalError
-from hekla.local.objects import Deletion, Objects
-from hekla.local.patch import MergePatch
-from hekla.local.registry import CONFIGMAPS, NAMESPACES, Object, Registry
-from hekla.local.steps import Step, at_once, carry_out
-from hekla.local.storage import Storage
-from hekla.local.watches import Watcher, Watches
+from hekla.local.kinds import errors
+from hekla.local.kinds.registry import CONFIGMAPS, NAMESPACES, Object, Registry
+from hekla.local.patches.standard import MergePatch
+from hekla.local.serving.faults import Faults
+from hekla.local.serving.watches import Watcher, Watches
+from hekla.local.storage import selection
+from hekla.local.storage.journal import Journal, JournalError
+from hekla.local.storage.memory import Storage
+from hekla.local.verbs.objects import Deletion, Objects
+from hekla.local.verbs.steps import Step, at_once, carry_out
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 T = TypeVar("T")

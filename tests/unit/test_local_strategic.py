@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from hekla.local.merge_keys import Merging, merging_of
-from hekla.local.patch import MalformedError, UnfitError, merge
-from hekla.local.strategic import StrategicPatch, parsed
+from hekla.local.patches.merge_keys import Merging, merging_of
+from hekla.local.patches.standard import MalformedError, UnfitError, merge
+from hekla.local.patches.strategic import StrategicPatch, parsed
 
 ITEMS = Merging(merged=True, key="name", fields={"ports": Merging(merged=True, key="port")})
 SCALARS = Merging(merged=True)

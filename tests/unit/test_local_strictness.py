@@ -8,12 +8,12 @@ import orjson
 import pytest
 
 from hekla.api.crd import DEFINITIONS
-from hekla.local import registry
-from hekla.local.errors import ApiError
-from hekla.local.registry import PODS, Kind
-from hekla.local.routing import Request
-from hekla.local.strictness import Strictness, duplicates
-from hekla.local.structural import Structural
+from hekla.local.kinds import registry
+from hekla.local.kinds.errors import ApiError
+from hekla.local.kinds.registry import PODS, Kind
+from hekla.local.schemas.structural import Structural
+from hekla.local.serving.routing import Request
+from hekla.local.serving.strictness import Strictness, duplicates
 
 JOBS = Kind(
     "batch.volcano.sh", "v1alpha1", "jobs", "Job", schema=Structural({"type": "object"})

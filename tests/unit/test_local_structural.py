@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from hekla.api.crd import DEFINITIONS
-from hekla.local import schema_rules
-from hekla.local.structural import Structural
+from hekla.local.schemas import schema_rules
+from hekla.local.schemas.structural import Structural
 
 Schema = dict[str, Any]
 FREE = {"x-kubernetes-preserve-unknown-fields": True}

@@ -10,13 +10,16 @@ import pytest
 
 from hekla.api.crd import DEFINITIONS
 from hekla.domain import timestamps
-from hekla.local import accepting, columns, definition_rules, jsonpath, registry
-from hekla.local.errors import ApiError
-from hekla.local.paging import Page
-from hekla.local.registry import PODS, Kind, Object
-from hekla.local.routing import Request
-from hekla.local.storage import Entry, entry_of
-from hekla.local.tables import Tables
+from hekla.local.answers import columns
+from hekla.local.answers.paging import Page
+from hekla.local.answers.tables import Tables
+from hekla.local.kinds import jsonpath, registry
+from hekla.local.kinds.errors import ApiError
+from hekla.local.kinds.registry import PODS, Kind, Object
+from hekla.local.rules import definitions
+from hekla.local.serving import accepting
+from hekla.local.serving.routing import Request
+from hekla.local.storage.memory import Entry, entry_of
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 MADE = timestamps.to_text(NOW - timedelta(minutes=5))
@@ -272,8 +275,8 @@ def test_built_in_kinds_have_the_columns_that_people_know(
 
 def defined(plural: str) -> Kind:
     [manifest] = [one.manifest() for one in DEFINITIONS if one.plural == plural]
-    definition_rules.defaults(manifest)
-    return definition_rules.defined(manifest).kept
+    definitions.defaults(manifest)
+    return definitions.defined(manifest).kept
 
 
 def test_defined_kinds_have_the_columns_that_they_declare() -> None:

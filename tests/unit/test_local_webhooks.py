@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from hekla.local import registry
-from hekla.local.registry import Kind, Object
-from hekla.local.steps import CREATE, DELETE, UPDATE, Step
-from hekla.local.storage import Entry
-from hekla.local.webhooks import configurations
+from hekla.local.kinds import registry
+from hekla.local.kinds.registry import Kind, Object
+from hekla.local.rules import webhooks as configurations
+from hekla.local.storage.memory import Entry
+from hekla.local.verbs.steps import CREATE, DELETE, UPDATE, Step
 from hekla.local.webhooks.hooks import Hook, concerned, hooks_of, own_labels
 from tests.support.webhook_server import registration, rule
 

@@ -13,9 +13,9 @@ import aiohttp
 
 from hekla.domain import selector
 from hekla.domain.errors import InvalidError
-from hekla.local import budgets
-from hekla.local.registry import PODS, SERVICES, Object
-from hekla.local.storage import Storage
+from hekla.local.kinds.registry import PODS, SERVICES, Object
+from hekla.local.rules import budgets
+from hekla.local.storage.memory import Storage
 from hekla.local.webhooks.hooks import Hook, Service
 from hekla.local.webhooks.reviews import CallError
 

@@ -12,9 +12,8 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hekla.local import bodies, errors
-from hekla.local.patch import JsonPatch, UnfitError
-from hekla.local.registry import (
+from hekla.local.kinds import errors
+from hekla.local.kinds.registry import (
     MUTATING_WEBHOOKS,
     NAMESPACES,
     VALIDATING_WEBHOOKS,
@@ -22,8 +21,10 @@ from hekla.local.registry import (
     Object,
     Registry,
 )
-from hekla.local.steps import DELETE, Step
-from hekla.local.storage import Change, Entry, Storage
+from hekla.local.patches.standard import JsonPatch, UnfitError
+from hekla.local.storage.memory import Change, Entry, Storage
+from hekla.local.verbs import bodies
+from hekla.local.verbs.steps import DELETE, Step
 from hekla.local.webhooks import hooks, reviews
 from hekla.local.webhooks.hooks import Call, Hook
 from hekla.local.webhooks.reviews import Answer, CallError, UnreadableError

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 from hekla.domain import selector
 from hekla.domain.selector import Selector
-from hekla.local.registry import (
+from hekla.local.kinds.registry import (
     MUTATING_WEBHOOKS,
     NAMESPACES,
     VALIDATING_WEBHOOKS,
     Kind,
     Object,
 )
-from hekla.local.steps import DELETE, Step
-from hekla.local.webhooks.configurations import EQUIVALENT, EVERYTHING, IF_NEEDED, IGNORE
+from hekla.local.rules.webhooks import EQUIVALENT, EVERYTHING, IF_NEEDED, IGNORE
+from hekla.local.verbs.steps import DELETE, Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from hekla.local import errors
-from hekla.local.errors import ApiError
-from hekla.local.patch import JsonPatch, MalformedError
-from hekla.local.registry import NAMESPACES, Kind, Object
-from hekla.local.steps import Step
+from hekla.local.kinds import errors
+from hekla.local.kinds.errors import ApiError
+from hekla.local.kinds.registry import NAMESPACES, Kind, Object
+from hekla.local.patches.standard import JsonPatch, MalformedError
+from hekla.local.verbs.steps import Step
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"

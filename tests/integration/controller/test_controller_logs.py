@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from hekla.kube.client import KubeClient
-from hekla.local import strays
+from hekla.local.runtimes import strays
 from hekla.store.database import Database
 from hekla.store.schema import AttemptRow
 from hekla.v1 import job_service_pb2 as messages
