@@ -21,7 +21,8 @@ from hekla.local.patches.standard import JsonPatch, MergePatch, Patch
 from hekla.local.storage.journal import Journal
 from hekla.local.storage.memory import Entry, Storage, entry_of
 from hekla.local.verbs.binding import binding
-from hekla.local.verbs.objects import Deletion, Objects
+from hekla.local.verbs.deletions import Deletion
+from hekla.local.verbs.objects import Objects
 from hekla.local.verbs.steps import Writing, at_once
 from tests.support import defined
 

@@ -20,7 +20,8 @@ from hekla.local.serving.watches import Watcher, Watches
 from hekla.local.storage import selection
 from hekla.local.storage.journal import Journal, JournalError
 from hekla.local.storage.memory import Storage
-from hekla.local.verbs.objects import Deletion, Objects
+from hekla.local.verbs.deletions import Deletion
+from hekla.local.verbs.objects import Objects
 from hekla.local.verbs.steps import Step, at_once, carry_out
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -17,7 +17,8 @@ from hekla.local.rules.pods import FINISHED
 from hekla.local.storage.memory import DELETED, Change, Entry, Storage
 from hekla.local.tasks import Tasks
 from hekla.local.verbs.admission import DEFAULT_CLASS
-from hekla.local.verbs.objects import Deletion, Objects
+from hekla.local.verbs.deletions import Deletion
+from hekla.local.verbs.objects import Objects
 
 PROVISIONER: Final = "hekla.io/local-folder"
 STANDARD: Final[Object] = {

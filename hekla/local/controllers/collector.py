@@ -17,7 +17,8 @@ from hekla.local.kinds.registry import Kind, Object, Registry
 from hekla.local.storage.journal import JournalError
 from hekla.local.storage.memory import DELETED, Change, Entry, Storage
 from hekla.local.tasks import Tasks
-from hekla.local.verbs.objects import Deletion, Objects
+from hekla.local.verbs.deletions import Deletion
+from hekla.local.verbs.objects import Objects
 
 _TOGETHER: Final = 200
 _RETRY: Final = 1.0

@@ -9,7 +9,8 @@ from hekla.local.kinds.registry import DEFINITIONS, Kind, Object, Registry
 from hekla.local.rules import definitions as rules
 from hekla.local.storage.memory import DELETED, Change, Entry, Storage
 from hekla.local.storage.selection import Selection
-from hekla.local.verbs.objects import Deletion, Objects
+from hekla.local.verbs.deletions import Deletion
+from hekla.local.verbs.objects import Objects
 
 CLOSED = "create not allowed while custom resource definition is terminating"
 

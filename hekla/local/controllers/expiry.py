@@ -8,7 +8,8 @@ from hekla.domain import timestamps
 from hekla.local.kinds import errors
 from hekla.local.kinds.registry import Registry
 from hekla.local.storage.memory import Storage
-from hekla.local.verbs.objects import Deletion, Objects
+from hekla.local.verbs.deletions import Deletion
+from hekla.local.verbs.objects import Objects
 
 
 def drop_old(registry: Registry, storage: Storage, objects: Objects, *, now: datetime) -> int:

@@ -8,7 +8,8 @@ from hekla.local.kinds.registry import NAMESPACES, SERVICE_ACCOUNTS, Registry
 from hekla.local.storage.memory import DELETED, Change, Entry, Storage
 from hekla.local.storage.selection import Selection
 from hekla.local.verbs.admission import DEFAULT_ACCOUNT
-from hekla.local.verbs.objects import Deletion, Objects
+from hekla.local.verbs.deletions import Deletion
+from hekla.local.verbs.objects import Objects
 
 
 class Namespaces:

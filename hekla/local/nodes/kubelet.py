@@ -22,7 +22,8 @@ from hekla.local.rules.pods import FINISHED
 from hekla.local.storage.journal import JournalError
 from hekla.local.storage.memory import DELETED, Change, Entry, Storage
 from hekla.local.tasks import Tasks
-from hekla.local.verbs.objects import Deletion, Objects
+from hekla.local.verbs.deletions import Deletion
+from hekla.local.verbs.objects import Objects
 
 DEADLINE: Final = (
     "DeadlineExceeded",

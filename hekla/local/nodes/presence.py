@@ -12,7 +12,8 @@ from hekla.local.kinds import errors
 from hekla.local.kinds.registry import LEASES, NODES, Object
 from hekla.local.patches.standard import MergePatch
 from hekla.local.storage.memory import Storage
-from hekla.local.verbs.objects import Deletion, Objects
+from hekla.local.verbs.deletions import Deletion
+from hekla.local.verbs.objects import Objects
 from hekla.local.verbs.steps import at_once
 
 LEASE_NAMESPACE: Final = "kube-node-lease"

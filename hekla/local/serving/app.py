@@ -32,7 +32,8 @@ from hekla.local.storage import selection
 from hekla.local.storage.journal import JournalError
 from hekla.local.storage.memory import Entry, Storage
 from hekla.local.verbs import binding as bindings, drafts, eviction
-from hekla.local.verbs.objects import Deletion, Objects
+from hekla.local.verbs.deletions import Deletion
+from hekla.local.verbs.objects import Objects
 from hekla.local.verbs.steps import Writing, at_once, carry_out
 from hekla.local.webhooks.dispatch import Reviews, Webhooks
 

@@ -19,7 +19,7 @@ from hekla.local.patches.standard import (
     without_nulls,
 )
 from hekla.local.verbs import bodies
-from hekla.local.verbs.objects import Deletion
+from hekla.local.verbs.deletions import Deletion
 from hekla.local.verbs.steps import CREATE, DELETE
 
 MERGE_PATCH: Final = "application/merge-patch+json"

@@ -13,7 +13,8 @@ from hekla.local.rules import budgets
 from hekla.local.rules.budgets import Budget
 from hekla.local.rules.pods import FINISHED, with_condition
 from hekla.local.storage.memory import Entry, Storage
-from hekla.local.verbs.objects import Deletion, Objects
+from hekla.local.verbs.deletions import Deletion
+from hekla.local.verbs.objects import Objects
 from hekla.local.verbs.steps import CREATE, Step, Writing
 
 RETRY_SECONDS: Final = 10

@@ -10,9 +10,8 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from hekla.domain.errors import Violation
 from hekla.local.kinds import errors, metadata
@@ -21,8 +20,9 @@ from hekla.local.patches.standard import MalformedError, Patch, UnfitError
 from hekla.local.rules.table import rules_of
 from hekla.local.storage.memory import Entry, Storage
 from hekla.local.storage.selection import Selection
-from hekla.local.verbs import admission, bodies, drafts, steps
+from hekla.local.verbs import admission, bodies, deletions, drafts, steps
 from hekla.local.verbs.admission import DEFAULT_ACCOUNT
+from hekla.local.verbs.deletions import Deleted, Deletion
 from hekla.local.verbs.drafts import Told
 from hekla.local.verbs.steps import Step, Writing
 
@@ -30,26 +30,6 @@ _SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so that no words co
 _GENERATED_LENGTH: Final = 253 - 5
 _ATTEMPTS: Final = 5
 """How often a patch is made again because others wrote meanwhile."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deletion:
-    """How something is to be deleted."""
-
-    grace_seconds: int | None = None
-    uid: str | None = None
-    version: str | None = None
-    dry_run: bool = False
-    propagation: str | None = None
-    """What becomes of what it owns: a key of ``metadata.PROPAGATION``; None: as it was."""
-
-
-class Deleted(NamedTuple):
-    """What a delete did."""
-
-    entry: Entry
-    gone: bool
-    """Whether the object is no more; else it is marked and waits for someone."""
 
 
 class Objects:
@@ -275,22 +255,16 @@ class Objects:
             ApiError: it is missing or not the one that was meant.
         """
         old = self._meant(kind, namespace, name, how)
-        value = old.object()
-        grace = rules_of(kind.resource).grace(value, how.grace_seconds)
-        marked = metadata.with_propagation(
-            self._marked(kind, value["metadata"], grace), how.propagation
-        )
-        if kind is NAMESPACES:
-            value["status"] = {**value.get("status", {}), "phase": "Terminating"}
-        held = kind is NAMESPACES and value["spec"].get("finalizers")
-        gone = not held and metadata.may_go(marked)
-        if marked == value["metadata"] and not gone:
+        before = old.object()
+        value = deletions.marked(kind, before, how, now=self._now())
+        gone = deletions.may_go(kind, value)
+        if value["metadata"] == before["metadata"] and not gone:
             return Deleted(old, gone)
         if how.dry_run:
-            return Deleted(self._storage.imagine(kind, {**value, "metadata": marked}), gone)
+            return Deleted(self._storage.imagine(kind, value), gone)
         if gone:
+            value["metadata"] = before["metadata"]
             return Deleted(self._storage.remove(kind, value), gone=True)
-        value["metadata"] = marked
         return Deleted(self._storage.put(kind, value), gone=False)
 
     def release(self, entry: Entry, finalizer: str) -> None:
@@ -319,29 +293,10 @@ class Objects:
             if self._storage.latest(entry.kind, entry.namespace, entry.name) is not None
         ]
 
-    def _marked(self, kind: Kind, old: Object, grace: int) -> Object:
-        if "deletionTimestamp" not in old:
-            held = rules_of(kind.resource).finalizers
-            if held:
-                old = {**old, "finalizers": [*old.get("finalizers", []), *held]}
-            return metadata.marked_for_deletion(old, grace_seconds=grace, now=self._now())
-        if grace < old.get("deletionGracePeriodSeconds", 0):
-            return metadata.with_less_grace(old, grace_seconds=grace)
-        return old
-
     def _meant(self, kind: Kind, namespace: str, name: str, how: Deletion) -> Entry:
         """What a delete is about, if its preconditions hold."""
         old = self.latest(kind, namespace, name)
-        if how.uid is not None and how.uid != old.uid:
-            raise errors.conflict(kind, name, drafts.uid_mismatch(how.uid, old.uid))
-        if how.version is not None and how.version != str(old.version):
-            why = (
-                f"Precondition failed: ResourceVersion in precondition: {how.version}, "
-                f"ResourceVersion in object meta: {old.version}"
-            )
-            raise errors.conflict(kind, name, why)
-        if kind is NAMESPACES and name in admission.KEPT_NAMESPACES:
-            raise errors.forbidden(kind, name, "this namespace may not be deleted")
+        deletions.check(old, how)
         return old
 
     def _updating(
@@ -392,8 +347,7 @@ class Objects:
     ) -> Entry:
         if value == before:
             return old
-        held = old.kind is NAMESPACES and value["spec"].get("finalizers")
-        if metadata.may_go(value["metadata"]) and not held and not dry_run:
+        if deletions.may_go(old.kind, value) and not dry_run:
             return self._storage.remove(old.kind, value)
         return self.put(old.kind, value, dry_run=dry_run)
 
