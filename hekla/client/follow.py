@@ -6,15 +6,12 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from hekla.api.job import Job
 from hekla.api.meta import ObjectMeta
 from hekla.client.records import Change, ChangeType
 from hekla.domain.errors import CursorExpiredError, NotFoundError, UnavailableError
-
-if TYPE_CHECKING:
-    from hekla.client.jobs import Jobs
 
 
 class HasMetadata(Protocol):
@@ -64,7 +61,7 @@ class Sighting:
 
 
 def follow(
-    jobs: Jobs,
+    jobs: Source[Job],
     job: Job,
     *,
     cursor: str,

@@ -6,16 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hekla.api.job import Job
-from hekla.client.follow import Sighting, follow
+from hekla.client.follow import Sighting, Source, follow
 from hekla.domain import duration, names
 from hekla.domain.errors import UnavailableError
 from hekla.domain.phases import FINISHED, JobPhase
-
-if TYPE_CHECKING:
-    from hekla.client.jobs import Jobs
 
 DELETED: Final = "Deleted"
 """Waited for as if it were a phase: the job is gone, and all of it."""
@@ -73,7 +70,7 @@ def phase(job: Job) -> str:
 
 
 def wait_for(
-    jobs: Jobs,
+    jobs: Source[Job],
     job: Job,
     wanted: str,
     *,
@@ -106,7 +103,7 @@ def wait_for(
     return Waited(found, seen.job, seen.gone, outage)
 
 
-def begin(jobs: Jobs, namespace: str, name: str) -> tuple[Job, str]:
+def begin(jobs: Source[Job], namespace: str, name: str) -> tuple[Job, str]:
     """A job, and a cursor that is older than what is known of it.
 
     Raises:

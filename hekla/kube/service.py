@@ -7,9 +7,10 @@ import logging
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hekla.kube.connection import Connection, LateSource
+from hekla.kube.connection import Connection
 from hekla.kube.engine import Engine
 from hekla.kube.fence import Fence
+from hekla.kube.late_source import LateSource
 from hekla.kube.listing import RefusedError, RestartedError, pages, path_with
 from hekla.kube.outbox import Emit, Outbox
 from hekla.kube.reflector import Reflector
