@@ -16,7 +16,7 @@ from hekla.api.job_flow import JobFlow
 from hekla.api.job_template import JobTemplate
 from hekla.api.pod_group import PodGroup
 from hekla.api.queue import Queue
-from hekla.domain.errors import InvalidError, PreconditionError, Violation
+from hekla.domain.errors import DomainError, InvalidError, PreconditionError, Violation
 from hekla.rpc.channel import connect, patiently
 from hekla.rpc.errors import translated
 from hekla.v1 import (
@@ -114,13 +114,24 @@ class Admission:
 
         They are in the order given; the first that is refused is told of, for all.
         """
+        admitted = []
+        for one in self.each_job(asked):
+            if isinstance(one, DomainError):
+                raise one
+            admitted.append(one)
+        return admitted
+
+    def each_job(
+        self, asked: Sequence[tuple[str, Job, Job | None]]
+    ) -> Sequence[Admitted[Job] | DomainError]:
+        """As :meth:`jobs`; of each that is refused it is said why, and the others stand."""
         requests = [_request(operation, new, old) for operation, new, old in asked]
         chunks = [
             requests[start : start + LARGEST_BATCH]
             for start in range(0, len(requests), LARGEST_BATCH)
         ]
         responses = [one for chunk in chunks for one in self._review(chunk)]
-        return [_admitted(Job, response) for response in responses]
+        return [_told(Job, response) for response in responses]
 
     def _reviewed(self, operation: str, new: Kind, old: Kind | None) -> Admitted[Kind]:
         [response] = self._review([_request(operation, new, old)])
@@ -144,6 +155,15 @@ def _request(operation: str, new: Model, old: Model | None) -> messages.Admissio
     if old is not None:
         objects[f"old_{field}"] = to_message(old, message)
     return messages.AdmissionRequest(operation=operation, **objects)
+
+
+def _told(
+    kind: type[Kind], response: messages.AdmissionResponse
+) -> Admitted[Kind] | DomainError:
+    try:
+        return _admitted(kind, response)
+    except DomainError as error:
+        return error
 
 
 def _admitted(kind: type[Kind], response: messages.AdmissionResponse) -> Admitted[Kind]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from hekla.api.job import Job
 from hekla.api.naming import named
@@ -20,16 +20,16 @@ from hekla.domain.names import Key
 from hekla.domain.phases import FINISHED, JobAction, JobPhase
 from hekla.domain.trigger import Command
 from hekla.kube.mirror.door import Call, Door
-from hekla.rpc.admission import CREATE, UPDATE, Admission
+from hekla.rpc.admission import UPDATE, Admission
 from hekla.store import commands, feed, history, jobs
 from hekla.store.database import Database, Session
 from hekla.store.feed import Cursor
 from hekla.store.jobs import Period, StoredJob
 from hekla.store.objects import KUBE, Place
-from hekla.store.once import Asking, once, require_new
+from hekla.store.once import Asking, once
 from hekla.store.requests import Answered
-from services.controller import new_jobs
 from services.controller.core import policies
+from services.controller.creating import Creating, Made
 from services.controller.mirror.reading import job_to_content, stored_to_row
 
 COMMANDS: Final = tuple(action for action in JobAction if action is not JobAction.SYNC_JOB)
@@ -40,13 +40,6 @@ NEED_AN_INDEX: Final = frozenset({JobAction.RESTART_POD, JobAction.RESTART_PARTI
 SCANNED_AT_ONCE: Final = 500
 MOST_SCANNED: Final = 5_000
 """Jobs that one call reads to find those with the labels asked for; the next goes on."""
-
-
-class Made(NamedTuple):
-    """A job as it is stored, and what its user should be told."""
-
-    job: Job
-    warnings: Sequence[str]
 
 
 class JobPage(NamedTuple):
@@ -88,22 +81,17 @@ class JobCalls:
         self._door = door
         self._database = database
         self._admission = admission
+        self._creating = Creating(database, admission)
         self._most_scanned = most_scanned
 
     def create(self, job: Job, asking: Asking) -> Made:
         """Admit and store a job."""
-        return once(self._database, asking, lambda: self._create(job, asking), _made_before)
-
-    def _create(self, job: Job, asking: Asking) -> Made:
-        admitted = self._admission.job(CREATE, _named(job))
-        uid = uuid4()
-        noted = asking.noting(uids=[uid], warnings=admitted.warnings)
-        new = [(uid, admitted.object)]
-        with self._database.transaction() as session:
-            [stored] = jobs.insert_many(session, new, beside=noted, due=False)
-            require_new(noted)
-            made = new_jobs.look_at(session, stored)
-        return Made(made, admitted.warnings)
+        return once(
+            self._database,
+            asking,
+            lambda: self._creating.create(_named(job), asking),
+            _made_before,
+        )
 
     def get(self, *, uid: UUID | None, key: Key | None) -> Job:
         """A job that exists; by uid also one that was removed."""

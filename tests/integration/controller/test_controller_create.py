@@ -10,11 +10,14 @@ import pytest
 
 from hekla.domain.errors import InvalidError
 from hekla.domain.phases import QueueState
+from hekla.rpc.admission import Admission
 from hekla.rpc.errors import translated
 from hekla.store import queues
 from hekla.store.database import Database
+from hekla.store.once import Asking
 from hekla.v1 import job_service_pb2 as messages
 from hekla.v1.job_service_pb2_grpc import JobServiceStub
+from services.controller.creating import Creating, Made, New
 from tests.support.controller_scene import SOON, Driver, Scene, message, refused, scene
 from tests.support.objects import make_job, make_task
 from tests.support.store import value
@@ -288,3 +291,65 @@ def test_a_full_disk_refuses_for_now_and_loses_nothing(
 
     assert served.create(make_job("late"), request_id="late") == made
     assert stored(database) == 2
+
+
+# Together.
+
+
+def test_of_jobs_that_come_together_each_has_its_own_answer(
+    served: Scene, database: Database
+) -> None:
+    served.create(make_job("taken"))
+    served.create(make_job("before"), request_id="before")
+    admission = Admission(served.webhook)
+    creating = Creating(database, admission)
+
+    outcomes = creating.make(
+        [
+            New(make_job(name, queue=queue), Asking("CreateJob", id_, name.encode()))
+            for name, queue, id_ in (
+                ("good", "default", "r1"),
+                ("taken", "default", "r2"),
+                ("refused", "nowhere", "r3"),
+                ("again", "default", "before"),
+                ("twin", "default", "r4"),
+                ("other", "default", "r4"),
+                ("anew", "default", ""),
+            )
+        ]
+    )
+    admission.close()
+
+    assert [type(one).__name__ for one in outcomes] == [
+        "Made",
+        "AlreadyExistsError",
+        "InvalidError",
+        "TwinError",
+        "TwinError",
+        "Made",
+        "Made",
+    ]
+    assert '"nowhere"' in str(outcomes[2])
+    assert stored(database) == 5
+    good = outcomes[0]
+    assert isinstance(good, Made)
+    assert served.get(message(good.job)) == message(good.job)
+
+
+def test_jobs_that_come_together_are_one_transaction(served: Scene, database: Database) -> None:
+    admission = Admission(served.webhook)
+    creating = Creating(database, admission)
+
+    outcomes = creating.make(
+        [
+            New(make_job(f"j{number}"), Asking("CreateJob", f"r{number}", b""))
+            for number in range(5, 0, -1)
+        ]
+    )
+    admission.close()
+
+    names = [one.job.metadata.name for one in outcomes if isinstance(one, Made)]
+    assert names == ["j5", "j4", "j3", "j2", "j1"]
+    with database.transaction() as session:
+        assert value(session, "select count(distinct xmin::text) from pod_group") == 1
+        assert value(session, "select count(*) from work") == 0
