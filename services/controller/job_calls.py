@@ -13,11 +13,9 @@ from hekla.domain.errors import (
     ConflictError,
     InvalidError,
     NotFoundError,
-    PreconditionError,
     Violation,
 )
 from hekla.domain.names import Key
-from hekla.domain.phases import FINISHED, JobAction, JobPhase
 from hekla.domain.trigger import Command
 from hekla.kube.mirror.door import Call, Door
 from hekla.rpc.admission import UPDATE, Admission
@@ -28,15 +26,10 @@ from hekla.store.jobs import Period, StoredJob
 from hekla.store.objects import KUBE, Place
 from hekla.store.once import Asking, once
 from hekla.store.requests import Answered
-from services.controller.core import policies
 from services.controller.creating import Creating, Made
+from services.controller.job_commands import check_command, require_staying
 from services.controller.mirror.reading import job_to_content, stored_to_row
 
-COMMANDS: Final = tuple(action for action in JobAction if action is not JobAction.SYNC_JOB)
-NEED_A_TASK: Final = frozenset(
-    {JobAction.RESTART_TASK, JobAction.RESTART_POD, JobAction.RESTART_PARTITION}
-)
-NEED_AN_INDEX: Final = frozenset({JobAction.RESTART_POD, JobAction.RESTART_PARTITION})
 SCANNED_AT_ONCE: Final = 500
 MOST_SCANNED: Final = 5_000
 """Jobs that one call reads to find those with the labels asked for; the next goes on."""
@@ -48,22 +41,6 @@ class JobPage(NamedTuple):
     jobs: Sequence[Job]
     end: Place | None
     cursor: Cursor
-
-
-def action_of(text: str) -> JobAction:
-    """The action a command names.
-
-    Raises:
-        InvalidError: it names none that a command may ask for.
-    """
-    try:
-        action = JobAction(text)
-    except ValueError:
-        action = JobAction.SYNC_JOB
-    if action not in COMMANDS:
-        known = ", ".join(COMMANDS)
-        raise InvalidError.of([Violation("action", f"must be one of {known}, is {text!r}")])
-    return action
 
 
 class JobCalls:
@@ -165,7 +142,7 @@ class JobCalls:
             raise ConflictError(
                 f"job {key} is at generation {generation}, not {expected_generation}"
             )
-        _require_staying(stored)
+        require_staying(stored)
         admitted = self._admission.job(UPDATE, _named(job), stored.job)
         door = self._door_of(stored)
         if door is not None:
@@ -179,7 +156,7 @@ class JobCalls:
             current = jobs.get_by_uid(session, stored.uid, to_remove=True)
             if current.job.metadata.generation != generation:
                 raise ConflictError(f"job {key} changed since it was read; try again")
-            _require_staying(current)
+            require_staying(current)
             asking.note(session, uids=[stored.uid], warnings=admitted.warnings)
             if _same(current.job, admitted.object):
                 return Made(current.job, admitted.warnings)
@@ -258,39 +235,3 @@ def _the_one(stored: StoredJob, uid: UUID | None) -> StoredJob:
     if uid is not None and uid != stored.uid:
         raise NotFoundError(f"job {stored.key} with the uid {uid} does not exist any more")
     return stored
-
-
-def _require_staying(stored: StoredJob) -> None:
-    if stored.deleting_at is not None:
-        raise PreconditionError(f"job {stored.key} is being deleted")
-
-
-def check_command(stored: StoredJob, command: Command) -> None:
-    """Make sure that a job can do what is asked of it.
-
-    Raises:
-        PreconditionError: not any more.
-        InvalidError: not as it is asked.
-    """
-    phase = JobPhase(stored.job.status.state.phase or JobPhase.PENDING)
-    _require_staying(stored)
-    if phase in FINISHED:
-        raise PreconditionError(
-            f"job {stored.key} is {phase} and stays so; submit it again to run it again"
-        )
-    if command.action in NEED_A_TASK:
-        task = policies.find_task(stored.job.spec, command.task)
-        if task is None:
-            raise InvalidError.of(
-                [Violation("task", f"must be a task of the job, is {command.task!r}")]
-            )
-        inside = command.index is not None and 0 <= command.index < task.replicas
-        if command.action in NEED_AN_INDEX and not inside:
-            raise InvalidError.of(
-                [
-                    Violation(
-                        "index",
-                        f"must be from 0 to {task.replicas - 1}, is {command.index}",
-                    )
-                ]
-            )

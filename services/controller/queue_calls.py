@@ -28,10 +28,8 @@ from hekla.store.once import Asking, done_before, once
 from hekla.store.requests import Answered
 from services.controller.mirror.queues import queue_key
 from services.controller.queue_counts import QueueCounts
-from services.controller.queue_states import close, follow_parent, is_busy, open_
+from services.controller.queue_states import CLOSE, OPEN, close, follow_parent, is_busy, open_
 
-OPEN: Final = "OpenQueue"
-CLOSE: Final = "CloseQueue"
 LOOK_SECONDS: Final = 10.0
 
 

@@ -16,6 +16,9 @@ from hekla.domain.phases import QueueState
 from hekla.store import batch, jobs, pod_groups, queues
 from hekla.store.database import Session
 
+OPEN: Final = "OpenQueue"
+CLOSE: Final = "CloseQueue"
+"""What a queue can be told to do."""
 ALWAYS_OPEN: Final = (names.ROOT_QUEUE, names.DEFAULT_QUEUE)
 SHUT: Final = (QueueState.CLOSED, QueueState.CLOSING)
 _CLOSED_WITH: Final = {names.CLOSED_BY_PARENT: "true"}

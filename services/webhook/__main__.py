@@ -19,9 +19,9 @@ from hekla.store import migrate
 from hekla.store.database import Database
 from hekla.v1 import admission_service_pb2_grpc
 from services.webhook.config import WebhookConfig
-from services.webhook.https.serving import https
 from services.webhook.lint.command import run as lint
 from services.webhook.servicer import SERVICES, AdmissionServicer
+from services.webhook.serving import https
 from services.webhook.unregister import main as unregister
 from services.webhook.world import UNKNOWN, Cluster
 

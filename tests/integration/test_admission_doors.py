@@ -12,8 +12,8 @@ import pytest
 
 from hekla.store.database import Database
 from services.webhook.config import WebhookConfig
-from services.webhook.https.serving import https
 from services.webhook.rules.world import Limits
+from services.webhook.serving import https
 from tests.integration.test_admission_table import Servers, TableCluster, fill
 from tests.integration.test_webhook_https import Caller, issued, write
 from tests.support.admission_doors import (

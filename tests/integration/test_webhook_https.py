@@ -33,7 +33,7 @@ from services.webhook.https import authority
 from services.webhook.https.app import BODY_LIMIT
 from services.webhook.https.authority import Kept
 from services.webhook.https.inventory import ENDPOINTS
-from services.webhook.https.serving import Running, https
+from services.webhook.serving import Running, https
 from tests.support.local_cluster import LocalCluster
 from tests.support.objects import make_job, make_queue
 from tests.support.postgres import Server

@@ -13,7 +13,7 @@ from hekla.kube.client import KubeClient
 from hekla.store.database import Database
 from services.webhook.config import WebhookConfig
 from services.webhook.https.inventory import ENDPOINTS
-from services.webhook.https.serving import https
+from services.webhook.serving import https
 from tests.support.local_cluster import LocalCluster
 from tests.support.waiting import wait_until
 

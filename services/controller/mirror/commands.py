@@ -36,10 +36,9 @@ from hekla.kube.resources import COMMANDS, EVENTS, JOBS, QUEUES, Resource
 from hekla.store import commands, jobs, queues, requests
 from hekla.store.database import Database, Session
 from hekla.store.requests import RequestKey
-from services.controller.job_calls import check_command
+from services.controller.job_commands import check_command
 from services.controller.mirror.jobs import Hold, held
-from services.controller.queue_calls import CLOSE, OPEN
-from services.controller.queue_states import close, open_
+from services.controller.queue_states import CLOSE, OPEN, close, open_
 
 TIMEOUT: Final = 5.0
 PATIENCE: Final = 60.0

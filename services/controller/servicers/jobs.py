@@ -20,7 +20,8 @@ from hekla.store.watching import metadata_of, owned_by, queue_of, stream
 from hekla.v1 import job_pb2, job_service_pb2 as messages, job_service_pb2_grpc as stubs
 from services.controller import convert, logs
 from services.controller.attempt_calls import MOST_PODS_LISTED, AttemptCalls
-from services.controller.job_calls import JobCalls, action_of
+from services.controller.job_calls import JobCalls
+from services.controller.job_commands import action_of
 from services.controller.many_calls import ManyCalls
 
 EVENT_TYPES: Final = (events.NORMAL, events.WARNING)

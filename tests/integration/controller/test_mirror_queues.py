@@ -18,7 +18,7 @@ from hekla.domain.errors import (
 )
 from hekla.store.database import Database
 from hekla.store.once import Asking
-from services.controller.queue_calls import CLOSE
+from services.controller.queue_states import CLOSE
 from services.webhook.cluster import KubeCluster
 from tests.support.local_cluster import LocalCluster, Object
 from tests.support.mirrors import COMMANDS_AT, QUEUES_AT, QueueScene, queue_scene
