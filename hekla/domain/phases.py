@@ -72,6 +72,12 @@ class PodGroupPhase(StrEnum):
     COMPLETED = "Completed"
 
 
+LET_IN: Final = frozenset(
+    {PodGroupPhase.INQUEUE, PodGroupPhase.RUNNING, PodGroupPhase.COMPLETED}
+)
+"""Phases that are all the same to a group's job, which sees for itself what its pods do."""
+
+
 class QueueState(StrEnum):
     """Whether a queue takes jobs."""
 

@@ -43,9 +43,11 @@ def record(session: Session, lease: str, *, epoch: int, binds: Sequence[BindReco
     """Write placements down, in one statement, if ``epoch`` still leads.
 
     Raises:
-        PreconditionError: it does not; nothing is written and nothing may be sent.
+        PreconditionError: it does not; the transaction ends and nothing may be sent.
     """
     leases.hold(session, lease, epoch=epoch)
+    if not binds:
+        return
     rows = [
         {
             "pod_uid": bind.pod_uid,
@@ -64,7 +66,7 @@ _SETTLE = text("update bind set state = :state where pod_uid = any(:uids)")
 
 
 def settle(session: Session, *, bound: Sequence[str], failed: Sequence[str]) -> None:
-    """Note what Kubernetes answered for these pod uids. The caller holds the lease."""
+    """Note what Kubernetes answered for these pods; the transaction holds the lease."""
     for uids, state in ((bound, "bound"), (failed, "failed")):
         if uids:
             batch.later(session, _SETTLE, {"state": state, "uids": list(uids)})

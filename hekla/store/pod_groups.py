@@ -15,7 +15,7 @@ from hekla.api.pod_group import PodGroup, PodGroupSpec, PodGroupStatus
 from hekla.domain import names
 from hekla.domain.errors import AlreadyExistsError, NotFoundError
 from hekla.domain.names import Key
-from hekla.domain.phases import PodGroupPhase
+from hekla.domain.phases import LET_IN, PodGroupPhase
 from hekla.store import batch, feed, jobs, work
 from hekla.store.batch import Question
 from hekla.store.database import Session
@@ -215,12 +215,16 @@ def page(
     return [_to_stored(row) for row in session.scalars(statement)]
 
 
-_SCHEDULED = text("""
+_AGAINST = '$.conditions[*] ? (@.type == "Unschedulable" && @.status == "True")'
+"""Conditions that say what speaks against a group now."""
+
+_SCHEDULED = text(f"""
     with said as (
         select * from jsonb_to_recordset(cast(:rows as jsonb)) as s(uid uuid, status jsonb)
     ),
     locked as (
-        select g.uid, g.phase, g.scheduling -> 'conditions' as conditions
+        select g.uid, g.phase,
+               jsonb_path_query_array(g.scheduling, '{_AGAINST}') as against
           from pod_group g join said on said.uid = g.uid
          where g.scheduling_version <= :epoch
            and g.scheduling is distinct from said.status
@@ -233,8 +237,9 @@ _SCHEDULED = text("""
      where g.uid = said.uid
     returning g.uid, g.version, g.job_uid,
               g.phase <> locked.phase
-              or (g.scheduling -> 'conditions') is distinct from locked.conditions as moved
-""")
+              and not (g.phase = any(:let_in) and locked.phase = any(:let_in))
+              or jsonb_path_query_array(g.scheduling, '{_AGAINST}') <> locked.against as moved
+""")  # noqa: S608 - no words but our own
 
 
 _KNOWN = text("select uid from pod_group where uid = any(:uids)")
@@ -245,11 +250,13 @@ def report(
 ) -> Sequence[UUID]:
     """Store what the scheduler of ``epoch`` said; return the uids of groups that are gone.
 
-    The latest word on a group wins; jobs are woken when their group's phase moved, or when
-    something else is said of it, which a job that waits repeats.
+    The latest word on a group wins; jobs are woken when their group was let in or is so no
+    more, or when something else is said against it, which a job that waits repeats.
     """
     rows = [{"uid": str(uid), "status": to_json(status)} for uid, status in statuses.items()]
-    storing = batch.rows_of(_SCHEDULED, {"rows": to_text(rows), "epoch": epoch})
+    storing = batch.rows_of(
+        _SCHEDULED, {"rows": to_text(rows), "epoch": epoch, "let_in": sorted(LET_IN)}
+    )
     looking = batch.rows_of(_KNOWN, {"uids": list(statuses)})
     batch.ask(session, storing, looking)
     changed = storing.answer

@@ -125,6 +125,7 @@ def main(settings: SchedulerConfig) -> None:
 
         def leave() -> None:
             """Carry out what is decided, then let another lead; the others have stopped."""
+            reports.hurry()
             by = time.monotonic() + settings.drain_timeout.total_seconds()
             _wait(lambda: drained() or fence.left() == 0, by, progress)
             scheduler.resign()

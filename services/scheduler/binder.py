@@ -25,7 +25,7 @@ from hekla.domain.errors import DomainError, PreconditionError
 from hekla.kube.client import KubeClient
 from hekla.kube.requests import Binding, Reply
 from hekla.lifecycle import backoff
-from hekla.store import binds, leases
+from hekla.store import binds
 from hekla.store.binds import BindRecord
 from hekla.store.database import Database
 from hekla.telemetry import metrics
@@ -144,7 +144,8 @@ class Binder:
         if epoch is None:
             return False
         try:
-            worked = self._record(epoch) | self._send(epoch) | self._settle(epoch)
+            self._write(epoch)
+            self._send(epoch)
         except PreconditionError as error:
             self._tell(Deposed(epoch, str(error)))
             return False
@@ -155,39 +156,48 @@ class Binder:
             return False
         else:
             self._failed = False
-            return worked
+            with self._lock:
+                # What is to be settled waits for what is decided next, or the next look.
+                return bool(self._decided or self._recorded)
         finally:
             with self._lock:
                 self._busy = False
 
-    def _record(self, epoch: int) -> bool:
+    def _write(self, epoch: int) -> None:
+        """Write down what was decided, and what became of earlier binds, in one go."""
         chunk: list[BindRecord] = []
         groups: list[list[BindRecord]] = []
         with self._lock:
             while self._decided and len(chunk) < CHUNK:
                 groups.append(self._decided.popleft())
                 chunk.extend(groups[-1])
-        if not chunk:
-            return False
+            bound, refused = list(self._bound), list(self._refused)
+        if not (chunk or bound or refused):
+            return
         written = False
         try:
             with self._database.transaction() as session:
+                # Settled first: what was refused may have been decided anew. An old leader
+                # that wakes up settles nothing, for it must not record what it would.
+                binds.settle(session, bound=bound, failed=refused)
                 binds.record(session, LEASE, epoch=epoch, binds=chunk)
             written = True
         finally:
             with self._lock:
                 if self._epoch == epoch and written:
                     self._recorded.extend(_Order(record) for record in chunk)
+                    del self._bound[: len(bound)]
+                    del self._refused[: len(refused)]
                 elif self._epoch == epoch:
                     # Perhaps it is written all the same; to do it again changes nothing.
                     self._decided.extendleft(reversed(groups))
-        failpoint.hit("scheduler.recorded")
-        return True
+        if chunk:
+            failpoint.hit("scheduler.recorded")
 
-    def _send(self, epoch: int) -> bool:
+    def _send(self, epoch: int) -> None:
         orders = self._due(epoch)
         if not orders:
-            return False
+            return
         wanted = [
             Binding(it.record.namespace, it.record.pod_name, it.record.pod_uid, it.record.node)
             for it in orders
@@ -201,7 +211,7 @@ class Binder:
                     self._recorded.extendleft(reversed(orders))
         with self._lock:
             if self._epoch != epoch:
-                return False
+                return
             events = [
                 event
                 for order, reply in zip(orders, replies, strict=True)
@@ -209,7 +219,8 @@ class Binder:
             ]
         for event in events:
             self._tell(event)
-        return True
+        if events:
+            failpoint.hit("scheduler.bound")
 
     def _due(self, epoch: int) -> list[_Order]:
         now = time.monotonic()
@@ -249,19 +260,3 @@ class Binder:
                 pause = min(backoff(order.tries), LONGEST_PAUSE)
                 due = time.monotonic() + pause.total_seconds()
                 heapq.heappush(self._later, (due, next(self._turns), order))
-
-    def _settle(self, epoch: int) -> bool:
-        with self._lock:
-            bound, refused = list(self._bound), list(self._refused)
-        if not (bound or refused):
-            return False
-        failpoint.hit("scheduler.bound")
-        with self._database.transaction() as session:
-            # An old leader that wakes up must not settle what a new one has recorded.
-            leases.hold(session, LEASE, epoch=epoch)
-            binds.settle(session, bound=bound, failed=refused)
-        with self._lock:
-            if self._epoch == epoch:
-                del self._bound[: len(bound)]
-                del self._refused[: len(refused)]
-        return True

@@ -26,12 +26,14 @@ from services.scheduler.core.objects import Bind, Decisions
 from services.scheduler.core.reports import UNSCHEDULABLE
 from services.scheduler.core.session import Session
 from services.scheduler.events import (
+    GONE,
     Batch,
     Bound,
     Deposed,
     Elected,
     Event,
     Full,
+    Kind,
     Outdated,
     Refused,
 )
@@ -41,7 +43,7 @@ from services.scheduler.telling import Conditions, Reports
 
 IDLE: Final = 0.5
 """Seconds between signs of life when nothing happens."""
-WINDOWS: Final = 3
+WINDOWS: Final = 8
 """How many times as long as a session took news gathers before the next."""
 POLL: Final = 0.05
 """Seconds between looks at what holds a leader back from deciding."""
@@ -175,6 +177,7 @@ class Scheduler:
             case Batch() | Full():
                 self._changed = True
                 self._cache.apply(event)
+                self._reports.withdraw(_groups_gone(event))
             case Elected():
                 self._begin(event)
             case Deposed(epoch, reason) if self._leads(epoch):
@@ -380,3 +383,9 @@ class Scheduler:
             and uid not in self._cache.cluster.assumed
         ):
             self._conditions.say(seen, reason, message, datetime.now(UTC))
+
+
+def _groups_gone(event: Batch | Full) -> Iterable[str]:
+    if event.kind is not Kind.GROUP or isinstance(event, Full):
+        return ()
+    return [found.uid for type_, found in event.changes if type_ == GONE]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import islice, takewhile
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -26,6 +28,11 @@ from services.scheduler.events import Deposed, Event, Outdated, SeenPod
 
 CHUNK: Final = 1000
 """Reports in one call."""
+REST: Final = timedelta(seconds=1)
+"""How long a report that nobody acts on waits for what may overtake it."""
+PACE: Final = 20
+"""So many of these a second; where there are more, they rest longer."""
+LONGEST_REST: Final = timedelta(seconds=5)
 LONGEST_MESSAGE: Final = 1000
 PATCH_TIMEOUT: Final = 5.0
 
@@ -36,14 +43,25 @@ Send = Callable[[int, Sequence[GroupReport]], Sequence[str]]
 
 
 class Reports:
-    """What the controller has not acknowledged yet: of each group, the latest."""
+    """What the controller has not acknowledged yet: of each group, the latest.
 
-    def __init__(self, send: Send, tell: Callable[[Event], None]) -> None:
+    What nobody acts on rests: most of it is overtaken by what comes next, or by the end of its
+    group, and each report is a version of the group for everybody who watches it.
+    """
+
+    def __init__(
+        self, send: Send, tell: Callable[[Event], None], *, rest: timedelta = REST
+    ) -> None:
         self._send = send
         self._tell = tell
+        self._rest = rest.total_seconds()
+        self._rests_until = 0.0
+        """When resting reports may be sent again."""
         self._lock = threading.Lock()
         self._epoch: int | None = None
-        self._waiting: dict[str, GroupReport] = {}
+        self._pressing: dict[str, GroupReport] = {}
+        self._resting: dict[str, tuple[float, GroupReport]] = {}
+        """With the instant from which on each is to be sent, the earliest first."""
         self._failed = False
         self.wake = threading.Event()
 
@@ -56,25 +74,50 @@ class Reports:
         """The term is over: what was not acknowledged is the next leader's to find out."""
         with self._lock:
             self._epoch = None
-            self._waiting.clear()
+            self._pressing.clear()
+            self._resting.clear()
 
     def add(self, reports: Iterable[GroupReport]) -> None:
         """Report groups; an older report of the same group is not sent any more."""
+        due = time.monotonic() + self._rest
         with self._lock:
-            if self._epoch is not None:
-                self._waiting.update((report.uid, report) for report in reports)
+            if self._epoch is None:
+                return
+            for report in reports:
+                if report.may_rest and report.uid not in self._pressing:
+                    since, _ = self._resting.get(report.uid, (due, report))
+                    self._resting[report.uid] = (since, report)
+                else:
+                    self._resting.pop(report.uid, None)
+                    self._pressing[report.uid] = report
+            pressing = bool(self._pressing)
+        if pressing:
+            self.wake.set()
+
+    def withdraw(self, uids: Iterable[str]) -> None:
+        """These groups are gone."""
+        with self._lock:
+            for uid in uids:
+                self._pressing.pop(uid, None)
+                self._resting.pop(uid, None)
+
+    def hurry(self) -> None:
+        """Let nothing rest that waits now."""
+        with self._lock:
+            self._pressing.update((uid, report) for uid, (_, report) in self._resting.items())
+            self._resting.clear()
         self.wake.set()
 
     def done(self) -> bool:
         """Whether everything was acknowledged."""
         with self._lock:
-            return not self._waiting
+            return not (self._pressing or self._resting)
 
     def look(self) -> bool:
-        """Send what waits; return whether there may be more at once."""
+        """Send what is due; return whether there may be more at once."""
         with self._lock:
             epoch = self._epoch
-            chunk = list(self._waiting.values())[:CHUNK]
+            chunk = self._due()
         if epoch is None or not chunk:
             return False
         try:
@@ -91,10 +134,29 @@ class Reports:
         if unknown:
             log.info("groups are gone", extra={"groups": list(unknown)})
         with self._lock:
-            for report in chunk:
-                if self._waiting.get(report.uid) is report:
-                    del self._waiting[report.uid]
+            self._acknowledged(chunk)
         return True
+
+    def _due(self) -> Sequence[GroupReport]:
+        now = time.monotonic()
+        due = list(islice(self._pressing.values(), CHUNK))
+        if now >= self._rests_until:
+            rested = takewhile(lambda waiting: waiting[0] <= now, self._resting.values())
+            due += [report for _, report in islice(rested, CHUNK - len(due))]
+        return due
+
+    def _acknowledged(self, chunk: Iterable[GroupReport]) -> None:
+        rested = 0
+        for report in chunk:
+            if self._pressing.get(report.uid) is report:
+                del self._pressing[report.uid]
+            _, waits = self._resting.get(report.uid, (0.0, None))
+            if waits is report:
+                del self._resting[report.uid]
+                rested += 1
+        if rested:
+            longest = (LONGEST_REST - REST).total_seconds()
+            self._rests_until = time.monotonic() + min(rested / PACE, longest)
 
     def _deliver(self, epoch: int, chunk: Sequence[GroupReport]) -> Sequence[str]:
         try:

@@ -177,11 +177,26 @@ def test_an_old_leader_settles_nothing(world: World) -> None:
     world.server.on("POST", "/pods/a/binding", only=lambda _: world.depose())
     world.binder.submit(world.records("a"))
 
+    wait_until(lambda: not world.binder.look(), what="the bind")
     world.binder.look()
 
     assert world.node("a") == "node-of-a"
     assert isinstance(world.events[-1], Deposed)
     assert world.open() == ["a"], "the new leader finds out for itself"
+
+
+def test_what_was_refused_and_decided_anew_is_open(world: World) -> None:
+    world.server.on("POST", "/pods/a/binding", status=403)
+    again = world.records("a")
+    world.binder.submit(again)
+    world.binder.look()
+    world.server.on("POST", "/pods/a/binding", status=429, times=100)
+
+    world.binder.submit(again)
+    world.binder.look()
+
+    assert isinstance(world.events[0], Refused)
+    assert world.open() == ["a"]
 
 
 def test_when_a_term_ends_what_is_written_down_is_left_to_the_next(world: World) -> None:

@@ -299,6 +299,21 @@ def test_our_own_status_is_not_undone_by_an_event_that_is_behind() -> None:
     assert cluster.groups["g-uid"].phase is PodGroupPhase.INQUEUE
 
 
+def test_our_own_word_that_comes_back_is_no_news() -> None:
+    cluster = cluster_with(node("a", 1))
+    add_gang(cluster, "g", {"t": (1, {"cpu": 9})}, phase=PodGroupPhase.PENDING)
+    decide(cluster)
+    group = cluster.groups["g-uid"].group
+
+    cluster.upsert_group(replace(group, phase=PodGroupPhase.INQUEUE, running=1))
+    assert not cluster.changed
+
+    cluster.follow()
+    assert cluster.groups["g-uid"].status.running == 1, "the next leader begins from it"
+    cluster.upsert_group(replace(group, phase=PodGroupPhase.INQUEUE, min_member=2))
+    assert cluster.changed
+
+
 def test_a_follower_takes_status_from_events() -> None:
     cluster = cluster_with()
     group = Group("g-uid", "ns", "g")

@@ -180,6 +180,26 @@ def test_a_gang_that_finds_room_says_so_and_keeps_the_old_condition() -> None:
     assert gone.phase is Phase.PENDING
 
 
+def test_what_the_controller_or_users_wait_for_does_not_rest() -> None:
+    cluster = cluster_with(node("a", 1))
+    add_gang(cluster, "job", {"t": (1, {"cpu": 2})}, phase=Phase.PENDING)
+    let_in = decide(cluster)
+    assert not report_of(let_in, "job").may_rest, "it was let in, and does not fit"
+    cluster.upsert_node(node("a", 2))
+    fits = decide(cluster)
+    assert not report_of(fits, "job").may_rest, "nothing speaks against it any more"
+
+    confirm(cluster, fits)
+    assert report_of(decide(cluster), "job").may_rest, "its pods are bound"
+    [pod] = [state.pod for state in cluster.pods.values()]
+    cluster.upsert_pod(replace(pod, phase=PodPhase.RUNNING))
+    assert report_of(decide(cluster), "job").may_rest, "they run"
+    cluster.upsert_pod(replace(pod, phase=PodPhase.SUCCEEDED))
+    assert report_of(decide(cluster), "job").may_rest, "they have ended"
+    cluster.remove_pod(pod.uid)
+    assert not report_of(decide(cluster), "job").may_rest, "it is held back again"
+
+
 def test_members_are_counted() -> None:
     cluster = cluster_with(node("a", 9))
     pods = add_gang(cluster, "job", {"t": (4, {"cpu": 1})})

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from hekla.domain.errors import DomainError, InvalidError, PreconditionError, UnavailableError
 from hekla.domain.phases import PodGroupPhase
 from services.scheduler.core.objects import GroupReport
 from services.scheduler.events import Deposed, Event
-from services.scheduler.telling import Reports
+from services.scheduler.telling import CHUNK, PACE, Reports
 
 
-def report(uid: str, running: int = 0) -> GroupReport:
-    return GroupReport(uid, PodGroupPhase.RUNNING, (), running, 0, 0, "")
+def report(uid: str, running: int = 0, *, may_rest: bool = False) -> GroupReport:
+    return GroupReport(uid, PodGroupPhase.RUNNING, (), running, 0, 0, "", may_rest=may_rest)
+
+
+def resting(uid: str, running: int = 0) -> GroupReport:
+    return report(uid, running, may_rest=True)
 
 
 @dataclass
@@ -33,9 +38,11 @@ class Controller:
         return [it.uid for it in reports if it.uid == "gone"]
 
 
-def reporting(controller: Controller) -> tuple[Reports, list[Event]]:
+def reporting(
+    controller: Controller, *, rest: timedelta = timedelta()
+) -> tuple[Reports, list[Event]]:
     told: list[Event] = []
-    reports = Reports(controller.take, told.append)
+    reports = Reports(controller.take, told.append, rest=rest)
     reports.begin(7)
     return reports, told
 
@@ -96,3 +103,47 @@ def test_nothing_is_reported_after_a_term_has_ended() -> None:
     assert not reports.look()
     assert reports.done()
     assert controller.heard == []
+
+
+def test_what_nobody_acts_on_rests_until_it_is_overtaken() -> None:
+    controller = Controller()
+    reports, _ = reporting(controller, rest=timedelta(hours=1))
+    reports.add([resting("a", 1), resting("b", 1), report("c", 1)])
+    reports.look()
+    assert controller.heard == [(7, [("c", 1)])]
+
+    reports.add([resting("b", 2), report("a", 2)])
+    reports.look()
+    assert controller.heard[1:] == [(7, [("a", 2)])]
+
+    reports.hurry()
+    reports.look()
+    assert controller.heard[2:] == [(7, [("b", 2)])]
+    assert reports.done()
+
+
+def test_what_rests_is_not_told_of_a_group_that_is_gone() -> None:
+    controller = Controller()
+    reports, _ = reporting(controller)
+    reports.add([resting("a"), report("b"), resting("c")])
+
+    reports.withdraw(["a", "b", "unknown"])
+    reports.look()
+
+    assert controller.heard == [(7, [("c", 0)])]
+
+
+def test_the_more_there_is_that_nobody_acts_on_the_longer_it_rests() -> None:
+    controller = Controller(errors=[UnavailableError("away")])
+    reports, _ = reporting(controller)
+    many = [f"g{number:02}" for number in range(PACE * 60)]
+    reports.add([resting(uid) for uid in many])
+    assert not reports.look(), "the controller is away"
+    reports.look()
+    assert controller.heard == [(7, [(uid, 0) for uid in many[:CHUNK]])]
+
+    reports.add([report("pressing")])
+    reports.look()
+    assert controller.heard[1:] == [(7, [("pressing", 0)])]
+    assert not reports.look()
+    assert not reports.done()

@@ -166,7 +166,7 @@ class Cluster:
         if state is None:
             state = self.groups[group.uid] = GroupState(group)
             self._enter_queue(state)
-        elif group == state.group:
+        elif state.takes_back(group):
             return
         else:
             self._leave_queue(state)

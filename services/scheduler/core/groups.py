@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -172,6 +173,16 @@ class GroupState:
         """How many members of ``task`` count for the gang, or may yet."""
         counts = self.tasks.get(task)
         return _sum(counts, VALID) if counts else 0
+
+    def takes_back(self, group: Group) -> bool:
+        """Take what is nothing new: the group as it was, or our own word of it come back."""
+        told, known = GroupStatus.of(group), GroupStatus.of(self.group)
+        if told != known and not self.decided:
+            return False
+        if group != self.group and group != replace(self.group, **told._asdict()):
+            return False
+        self.group = group
+        return True
 
     def follow(self) -> None:
         """Take the status that the group came with for what the world knows."""

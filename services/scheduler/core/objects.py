@@ -260,6 +260,8 @@ class GroupReport:
     failed: int
     message: str
     """Why the group waits, empty when it does not."""
+    may_rest: bool = False
+    """Nobody acts on what is new: it may be told later, with what comes next."""
 
 
 @dataclass(frozen=True, slots=True)

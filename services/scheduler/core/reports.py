@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from hekla.domain.phases import PodGroupPhase
+from hekla.domain.phases import LET_IN, PodGroupPhase
 from services.scheduler.core.cluster import Cluster
 from services.scheduler.core.groups import GroupState, GroupStatus, Refusal
 from services.scheduler.core.objects import Condition, Decisions, GroupReport, PodReport
@@ -76,9 +76,14 @@ class Reporter:
             cluster.reword_at = cluster.reword_at or self._now + REWORD_AFTER
             return
         self.moved = self.moved or status.phase is not group.phase
+        report = GroupReport(
+            group.uid,
+            *status,
+            message=status_message(status),
+            may_rest=may_rest(group.status, status),
+        )
         group.status, group.phase, group.decided = status, status.phase, True
         group.reported_at = self._now
-        report = GroupReport(group.uid, *status, message=status_message(status))
         decisions.reports.append(report)
 
     def _due(self, group: GroupState) -> bool:
@@ -173,6 +178,15 @@ def status_message(status: GroupStatus) -> str:
     """Why a group with this status waits; empty when it does not."""
     newest = status.conditions[-1] if status.conditions else None
     return newest.message if newest is not None and newest.type == UNSCHEDULABLE else ""
+
+
+def may_rest(before: GroupStatus, after: GroupStatus) -> bool:
+    """Whether nobody acts on what is new: counts, and how far a group that was let in got.
+
+    The controller makes pods of who was let in, and tells users what speaks against a group.
+    """
+    known = before.phase in LET_IN and after.phase in LET_IN
+    return known and status_message(before) == status_message(after)
 
 
 def _counted(group: GroupState) -> list[str]:

@@ -303,7 +303,7 @@ def test_a_report_that_makes_no_sense_is_refused_whole(
     assert get(served).status.phase == "Pending"
 
 
-def test_a_job_is_looked_at_when_its_groups_phase_moves_and_else_not(
+def test_a_job_is_looked_at_when_its_group_is_let_in_or_held_back_and_else_not(
     served: Scene, driver: Driver, epoch: int
 ) -> None:
     made = served.create()
@@ -312,10 +312,25 @@ def test_a_job_is_looked_at_when_its_groups_phase_moves_and_else_not(
     uid = get(served, name).metadata.uid
     forget_work(served.database)
 
-    report_all(served, epoch, [(uid, {"phase": "Pending", "running": 0, "failed": 1})])
-    assert due(served.database) == set()
-    report(served, epoch, **{uid: "Inqueue"})
-    assert due(served.database) == {made.metadata.uid}
+    scheduled = {"type": "Scheduled", "status": "True", "reason": "ready", "message": ""}
+    against = {"type": "Unschedulable", "status": "True", "reason": "full", "message": "4 CPU"}
+    for status, wakes in (
+        ({"phase": "Pending", "failed": 1}, False),
+        ({"phase": "Inqueue"}, True),
+        ({"phase": "Inqueue", "conditions": [scheduled]}, False),
+        ({"phase": "Inqueue", "conditions": [scheduled, against]}, True),
+        ({"phase": "Inqueue", "conditions": [against, scheduled]}, False),
+        ({"phase": "Inqueue", "conditions": [against | {"message": "5 CPU"}]}, True),
+        ({"phase": "Inqueue", "conditions": [scheduled]}, True),
+        ({"phase": "Running", "conditions": [scheduled], "running": 1}, False),
+        ({"phase": "Unknown", "conditions": [scheduled], "running": 1}, True),
+        ({"phase": "Running", "conditions": [scheduled], "running": 1}, True),
+        ({"phase": "Completed", "conditions": [scheduled]}, False),
+        ({"phase": "Pending", "conditions": [scheduled]}, True),
+    ):
+        report_all(served, epoch, [(uid, status)])
+        assert due(served.database) == ({made.metadata.uid} if wakes else set()), status
+        forget_work(served.database)
 
 
 def test_a_report_about_many_groups_is_one_transaction(
