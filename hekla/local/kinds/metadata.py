@@ -128,7 +128,7 @@ def violations(kind: Kind, metadata: Object) -> list[Violation]:
     found += _annotations(metadata.get("annotations", {}))
     for index, finalizer in enumerate(metadata.get("finalizers", [])):
         wrong = _text_error(finalizer) or syntax.qualified_name_error(finalizer)
-        if wrong and finalizer not in {FOREGROUND, ORPHAN}:
+        if wrong and finalizer not in (FOREGROUND, ORPHAN):  # it may be a list
             found.append(Violation(f"metadata.finalizers[{index}]", _invalid(finalizer, wrong)))
     owners = metadata.get("ownerReferences", [])
     controllers = [

@@ -136,7 +136,7 @@ def _check_priority_class(value: Object) -> list[Violation]:
     if number > 1_000_000_000 and not system:
         why = "Forbidden: maximum allowed value of a user defined priority is 1000000000"
         return [Violation("value", why)]
-    if value["preemptionPolicy"] not in {"PreemptLowerPriority", "Never"}:
+    if value["preemptionPolicy"] not in ("PreemptLowerPriority", "Never"):
         why = f"Unsupported value: {value['preemptionPolicy']!r}"
         return [Violation("preemptionPolicy", why)]
     return []

@@ -66,6 +66,24 @@ def named(name: str, **more: Any) -> Object:
         pytest.param(
             "POST",
             CONFIGMAPS,
+            {"metadata": {"name": "x", "finalizers": [[]]}},
+            422,
+            "Invalid",
+            "metadata.finalizers[0]",
+            id="a finalizer that is no text",
+        ),
+        pytest.param(
+            "POST",
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            named("x") | {"preemptionPolicy": []},
+            422,
+            "Invalid",
+            "preemptionPolicy",
+            id="a preemption policy that is no text",
+        ),
+        pytest.param(
+            "POST",
+            CONFIGMAPS,
             {
                 "metadata": {
                     "name": "x",

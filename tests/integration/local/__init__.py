@@ -1,0 +1,1 @@
+"""The local cluster on real sockets, files and processes."""

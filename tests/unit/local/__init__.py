@@ -1,0 +1,1 @@
+"""What the local cluster and its supervisor decide."""
