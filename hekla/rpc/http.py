@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import AF_INET6, AddressFamily
-from typing import Any
+from typing import Any, Final
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
@@ -20,6 +20,9 @@ from hekla.telemetry import metrics  # noqa: F401 - /metrics shows the whole tab
 
 Check = Callable[[], str | None]
 """Answers why the process is not ready, or None."""
+
+STOP_SECONDS: Final = 0.1
+"""How long it takes to notice that it is to stop."""
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +51,9 @@ def probes(listen: str, *, ready: Mapping[str, Check]) -> Iterator[Probes]:
         server = _server(host, port, ready)
     except OSError as error:
         raise cannot_listen(listen, error) from error
-    thread = threading.Thread(target=server.serve_forever, name="probes", daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, args=[STOP_SECONDS], name="probes", daemon=True
+    )
     thread.start()
     try:
         yield Probes(address=f"{listen.rpartition(':')[0]}:{server.server_address[1]}")

@@ -39,4 +39,4 @@ def test_binds_that_were_sent_but_not_settled_are_neither_repeated_nor_forgotten
         wait_until(lambda: not open_records(made), timeout=30, what="the records to be settled")
         assert heir.leads()
         assert nodes(made) == where
-        assert not heir.lines("bind refused")
+        assert not heir.log.lines("bind refused")

@@ -76,7 +76,7 @@ def test_no_node_gets_more_than_it_has(made: Stack, pair: Pair, number: int) -> 
 def stop_and_go_on(made: Stack, pair: Pair, chance: random.Random, *, whole: bool) -> None:
     """Stop the leader at some moment, and let it go on when the cluster is full."""
     leader, heir = pair
-    came_to_rest = len(leader.lines("lease released"))
+    came_to_rest = len(leader.log.lines("lease released"))
     early, late = NAMES[:4], NAMES[4:]
     # Pods without a group wait: the heir knows of these before it leads.
     for name in late:
@@ -102,7 +102,7 @@ def stop_and_go_on(made: Stack, pair: Pair, chance: random.Random, *, whole: boo
     leader.go_on()
 
     wait_until(
-        lambda: made.overfull() or len(leader.lines("lease released")) > came_to_rest,
+        lambda: made.overfull() or len(leader.log.lines("lease released")) > came_to_rest,
         timeout=30,
         what="the stopped one to come to rest",
     )

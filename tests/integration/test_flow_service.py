@@ -10,16 +10,21 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
 from hekla.domain.errors import NotServedError
+from hekla.rpc import service
 from hekla.rpc.channel import connect
 from hekla.rpc.errors import translated
 from hekla.v1 import job_flow_service_pb2 as messages, job_flow_service_pb2_grpc as stubs
+from services.flow.__main__ import main
+from services.flow.config import FlowConfig
 from tests.integration.test_rpc_probes import ask
+from tests.support.logged import Logged
 from tests.support.postgres import Server
+from tests.support.refusing import refusal
 from tests.support.waiting import wait_until
 
 COMMAND = (sys.executable, "-m", "services.flow", "--listen=127.0.0.1:0")
@@ -29,21 +34,12 @@ class Process:
     """The service, and the lines it has logged."""
 
     def __init__(self, log: Path, running: subprocess.Popen[bytes]) -> None:
-        self._log = log
+        self.log = Logged(log)
         self.running = running
-        wait_until(lambda: self.line("serving"), what="the service to serve")
-
-    def lines(self) -> list[dict[str, Any]]:
-        whole = self._log.read_text().rpartition("\n")[0]
-        return [json.loads(line) for line in whole.splitlines()]
-
-    def line(self, message: str) -> dict[str, Any] | None:
-        return next((line for line in self.lines() if line["message"] == message), None)
+        self._serving = self.log.wait_for("serving")
 
     def address(self, which: str = "listen") -> str:
-        serving = self.line("serving")
-        assert serving is not None
-        return str(serving[which])
+        return str(self._serving[which])
 
     def probe(self, path: str) -> int:
         return ask(self.address("http_listen"), path)[0]
@@ -65,67 +61,66 @@ def flow(folder: Path, **environment: str) -> Iterator[Process]:
         running.wait()
 
 
-def fails(**environment: str) -> str:
-    """What the service says on stderr when it does not start."""
-    ended = subprocess.run(
-        COMMAND,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-        env={"PATH": os.environ["PATH"], **environment},
+def refused(**environment: str) -> str:
+    """What the service says when it does not start."""
+    return refusal(
+        lambda: service.run("flow", FlowConfig, main), "--listen=127.0.0.1:0", **environment
     )
-    assert ended.returncode == 1
-    return ended.stderr.splitlines()[-1]
 
 
 def test_it_serves_says_what_is_not_served_and_stops(postgres_url: str, tmp_path: Path) -> None:
-    with flow(tmp_path, HEKLA_DATABASE_URL=postgres_url) as service:
-        assert service.probe("/healthz") == 200
-        http = service.address("http_listen")
+    url = make_url(postgres_url).set(password="hunter2")
+    database = url.render_as_string(hide_password=False)
+    with flow(tmp_path, HEKLA_DATABASE_URL=database) as running:
+        assert running.probe("/healthz") == 200
+        told = running.log.wait_for("starting")["settings"]["database_url"]
+        assert told == url.render_as_string(), "the password is not in the log"
+        http = running.address("http_listen")
         # Nobody is there to tell of jobs.
         wait_until(
             lambda: set(json.loads(ask(http, "/readyz")[1]).get("reasons", ())) == {"jobs"},
             what="it to be ready but for the controller",
         )
-        with connect(service.address()) as channel:
+        with connect(running.address()) as channel:
             flows = stubs.JobFlowServiceStub(channel)
             refused = pytest.raises(NotServedError, match="CommandJobFlow is not yet served")
             with refused, translated():
                 flows.CommandJobFlow(messages.CommandJobFlowRequest(), timeout=10)
 
-        service.running.send_signal(signal.SIGTERM)
+        running.running.send_signal(signal.SIGTERM)
 
-        assert service.running.wait(10) == 0
-        assert [line["message"] for line in service.lines()] == [
+        assert running.running.wait(30) == 0
+        told = [line["message"] for line in running.log.lines()]
+        wanted = [
             "starting",
             "there are no custom resources",  # nothing says where a Kubernetes is
             "serving",
             "stopping",
             "stopped",
         ]
+        assert [message for message in told if message in wanted] == wanted
 
 
 def test_it_is_alive_but_not_ready_without_the_schema(postgres: Server, tmp_path: Path) -> None:
-    with flow(tmp_path, HEKLA_DATABASE_URL=postgres.make_database("bare")) as service:
-        assert service.probe("/healthz") == 200
-        assert service.probe("/readyz") == 503
-
-
-def test_its_log_holds_its_settings_and_no_password(tmp_path: Path) -> None:
-    url = "postgresql://me:hunter2@127.0.0.1:1/hekla"
-
-    with flow(tmp_path, HEKLA_DATABASE_URL=url) as service:
-        starting = service.line("starting")
-        assert starting is not None
-        assert starting["settings"]["database_url"] == "postgresql://me:***@127.0.0.1:1/hekla"
-        assert service.probe("/healthz") == 200
-        assert service.probe("/readyz") == 503
+    with flow(tmp_path, HEKLA_DATABASE_URL=postgres.make_database("bare")) as running:
+        assert running.probe("/healthz") == 200
+        assert running.probe("/readyz") == 503
 
 
 def test_every_wrong_setting_is_named_in_one_line() -> None:
-    line = fails(HEKLA_FLOW_RPC_THREADS="many", HEKLA_FLOW_DRAIN_TIMEOUT="soon")
+    environ = {"HEKLA_FLOW_RPC_THREADS": "many", "HEKLA_FLOW_DRAIN_TIMEOUT": "soon"}
+    ended = subprocess.run(
+        COMMAND,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={"PATH": os.environ["PATH"], **environ},
+    )
 
+    assert ended.returncode == 1
+    [line] = ended.stderr.splitlines()
+    assert line == refused(**environ)
     assert line == (
         "hekla flow: HEKLA_DATABASE_URL (or --database-url) is not set;"
         " HEKLA_FLOW_RPC_THREADS='many' is not an integer;"
@@ -135,19 +130,21 @@ def test_every_wrong_setting_is_named_in_one_line() -> None:
 
 @pytest.mark.parametrize("url", ["hekla", "mysql://h/db", "postgresql://h:port/db"])
 def test_a_database_that_is_no_postgres_is_refused(url: str) -> None:
-    line = fails(HEKLA_DATABASE_URL=url)
+    line = refused(HEKLA_DATABASE_URL=url)
 
     assert line == "hekla flow: HEKLA_DATABASE_URL is not postgresql://user@host:port/database"
 
 
 def test_an_address_that_others_reach_is_refused_unless_allowed() -> None:
-    line = fails(HEKLA_DATABASE_URL="postgresql://x/y", HEKLA_FLOW_HTTP_LISTEN="0.0.0.0:9104")
+    line = refused(HEKLA_DATABASE_URL="postgresql://x/y", HEKLA_FLOW_HTTP_LISTEN="0.0.0.0:9104")
 
     assert line.startswith("hekla flow: listening on 0.0.0.0:9104 would let anyone in")
     assert "HEKLA_INSECURE_LISTEN=true" in line
 
 
 def test_a_misspelt_failpoint_is_refused() -> None:
-    line = fails(HEKLA_DATABASE_URL="postgresql://x/y", HEKLA_FAILPOINTS="controler.acted=kill")
+    line = refused(
+        HEKLA_DATABASE_URL="postgresql://x/y", HEKLA_FAILPOINTS="controler.acted=kill"
+    )
 
     assert "HEKLA_FAILPOINTS: 'controler.acted' is none of" in line

@@ -17,7 +17,8 @@ from hekla.kube.client import KubeClient
 from hekla.kube.fence import Fence
 from hekla.kube.requests import Binding, Deletion, Patch
 from hekla.kube.resources import CONFIGMAPS, NODES, PODS
-from tests.support.kube_server import KubeServer
+from tests.support.kube_server import KubeServer, Request
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 PODS_PATH = "/api/v1/namespaces/ns/pods"
@@ -108,10 +109,10 @@ class TestCreate:
         server.on("POST", stall=30, effect=effect)
 
         began = time.monotonic()
-        [reply] = client.create_many(PODS, [pod("p", attempt="ours")], timeout=0.6)
+        [reply] = client.create_many(PODS, [pod("p", attempt="ours")], timeout=1)
 
         assert (reply.status, reply.reason) == (status, reason)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 20, "nor was the answer waited for"
 
     @pytest.mark.parametrize(("effect", "status"), [(True, 201), (False, 500)])
     def test_a_server_error_may_hide_a_success(
@@ -157,7 +158,7 @@ class TestCreate:
     def test_many_go_at_once_and_never_too_many(
         self, server: KubeServer, tmp_path: Path
     ) -> None:
-        server.on("POST", times=100, stall=0.02)
+        server.on("POST", times=14, stall=0.25)  # long enough for seven to be under way
         kubeconfig = server.kubeconfig(tmp_path)
 
         with (
@@ -201,10 +202,7 @@ class TestServerAway:
         assert (reply.status, reply.reason) == (0, "NotSent")
 
     def test_a_server_that_comes_back_in_time_is_used(self, tmp_path: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        server = KubeServer(port=port)
+        server = KubeServer(port=free_port())
         kubeconfig = server.kubeconfig(tmp_path)
         with KubeClient.start(kubeconfig, isolated=False) as client:
             replies: list[int] = []
@@ -215,7 +213,7 @@ class TestServerAway:
             )
             call.start()
             with server:
-                call.join(10)
+                call.join(30)
 
         assert replies == [201]
 
@@ -239,7 +237,7 @@ class TestDelete:
         uid = server.put(f"{PODS_PATH}/p", pod("p", finalizers=finalizers))["metadata"]["uid"]
         server.on("DELETE", stall=30)
 
-        [reply] = client.delete_many([Deletion(PODS, "ns", "p", uid=uid)], timeout=0.6)
+        [reply] = client.delete_many([Deletion(PODS, "ns", "p", uid=uid)], timeout=1)
 
         assert reply.status == 200
 
@@ -319,7 +317,7 @@ class TestBind:
         uid = server.put(f"{PODS_PATH}/p", pod("p"))["metadata"]["uid"]
         server.on("POST", "/binding", stall=30, effect=effect)
 
-        reply = self.bind(client, uid, timeout=0.6)
+        reply = self.bind(client, uid, timeout=1)
 
         assert (reply.status, reply.reason) == (status, reason)
 
@@ -374,14 +372,26 @@ class TestFence:
         [reply] = fenced.bind_many([Binding("ns", "p", uid, "n1")], timeout=20)
 
         assert reply.reason == "Timeout"
-        assert time.monotonic() < until + 2
+        assert time.monotonic() < until + 15, "nor was its own time waited for"
 
     def test_a_bind_that_waits_for_the_server_is_not_sent_after_the_lease(
         self, server: KubeServer, fenced: KubeClient, fence: Fence
     ) -> None:
         uid = server.put(f"{PODS_PATH}/p", pod("p"))["metadata"]["uid"]
-        server.on("POST", "/binding", status=429, headers={"Retry-After": "1"})
-        fence.extend(time.monotonic() + 0.5)
+
+        def ends_meanwhile(_: Request) -> bool:
+            fence.extend(time.monotonic() + 0.5)
+            return True
+
+        server.on(
+            "POST",
+            "/binding",
+            # The lease ends while the answer is on its way: no sooner, however long it took.
+            only=ends_meanwhile,
+            status=429,
+            headers={"Retry-After": "1"},
+        )
+        fence.extend(time.monotonic() + 60)
 
         [reply] = fenced.bind_many([Binding("ns", "p", uid, "n1")], timeout=20)
 

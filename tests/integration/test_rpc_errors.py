@@ -182,7 +182,7 @@ def test_a_service_that_does_not_answer_is_named() -> None:
     asked = threading.Event()
 
     def get(_: grpc.ServicerContext) -> job_service_pb2.GetJobResponse:
-        asked.wait(10)
+        asked.wait(30)
         return job_service_pb2.GetJobResponse()
 
     with scene(get=get) as at:

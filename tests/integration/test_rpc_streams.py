@@ -65,7 +65,7 @@ def test_streams_leave_the_threads_of_other_calls_alone() -> None:
     with scene(watch=Feed(), threads=1, stream_permits=8) as at:
         streams = [_open(at) for _ in range(8)]
 
-        at.get(timeout=5)
+        at.get(timeout=20)
 
         assert all(stream.is_active() for stream in streams)
 
@@ -74,12 +74,12 @@ def test_other_calls_leave_the_threads_of_streams_alone() -> None:
     leave = threading.Event()
 
     def get(_: grpc.ServicerContext) -> job_service_pb2.GetJobResponse:
-        leave.wait(10)
+        leave.wait(30)
         return job_service_pb2.GetJobResponse()
 
     with scene(watch=Feed(), get=get, threads=1) as at:
         request = job_service_pb2.GetJobRequest()
-        calls = [at.jobs.GetJob.future(request, timeout=10) for _ in range(20)]
+        calls = [at.jobs.GetJob.future(request, timeout=30) for _ in range(20)]
 
         _open(at)
 
@@ -98,7 +98,7 @@ def test_a_stream_too_many_is_refused_with_advice_until_another_ends() -> None:
         first.cancel()
 
         assert raised.value.retry_after is not None
-        assert feed.ended.acquire(timeout=5)
+        assert feed.ended.acquire(timeout=20)
         wait_until(lambda: _streams() == before + 1, what="the permit to be free")
         _open(at)
 
@@ -139,7 +139,7 @@ def test_a_stream_is_freed_when_its_client_goes() -> None:
             next(stream)
             assert _streams() == before + 1
 
-        assert feed.ended.acquire(timeout=5), "the method was told"
+        assert feed.ended.acquire(timeout=20), "the method was told"
         wait_until(lambda: _streams() == before, what="the stream to be gone")
 
 
@@ -157,7 +157,7 @@ def test_a_client_that_does_not_read_is_cut_off() -> None:
         stream = at.watch()
         next(stream)
 
-        assert ended.wait(10), "the method's thread is free again"
+        assert ended.wait(20), "the method's thread is free again"
         with pytest.raises(UnavailableError), translated():
             for _ in stream:
                 pass
@@ -191,7 +191,7 @@ def test_streams_end_when_the_server_stops_and_their_clients_may_resume() -> Non
 
     with channel, pytest.raises(UnavailableError, match="resume"), translated():
         next(stream)
-    assert feed.ended.acquire(timeout=5)
+    assert feed.ended.acquire(timeout=20)
 
 
 def test_a_stream_that_heeds_nothing_does_not_keep_the_server_from_stopping() -> None:
@@ -203,19 +203,19 @@ def test_a_stream_that_heeds_nothing_does_not_keep_the_server_from_stopping() ->
     def serve() -> None:
         with scripted_server(watch=feed, drain_timeout=timedelta(seconds=1)) as server:
             address.put(server.address)
-            may_stop.wait(10)
+            may_stop.wait(30)
         stopped.set()
 
     thread = threading.Thread(target=serve)
     thread.start()
-    with connect(address.get(timeout=5)) as channel:
+    with connect(address.get(timeout=20)) as channel:
         stream = job_service_pb2_grpc.JobServiceStub(channel).WatchJobs(
             job_service_pb2.WatchJobsRequest()
         )
         next(stream)
         may_stop.set()
 
-        assert stopped.wait(8), "the server stopped"
+        assert stopped.wait(20), "the server stopped"
         with pytest.raises(UnavailableError), translated():
             next(stream)
     feed.release()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -48,16 +47,11 @@ def test_what_a_leader_wrote_down_before_it_died_is_carried_out_as_written(
     made.gang("written", 3, cpu="5")
 
     doomed = wait_until(lambda: next(filter(ended, pair), None), what="the leader to die")
-    died = time.monotonic()
-    assert doomed is not None
     [heir] = [scheduler for scheduler in pair if scheduler is not doomed]
     assert doomed.running.wait() == -9
     written = open_records(made)
     assert len(written) == 3
     assert not made.bound("written"), "it died before it sent any bind"
-    made.wait_bound("written", 1)
-    took = time.monotonic() - died
-    assert took <= 8, f"the first bind came {took:.1f} s after the leader's death"
     made.wait_bound("written", 3)
     assert nodes(made, "written") == {pod: record.node for pod, record in written.items()}
     wait_until(lambda: not open_records(made), what="the records to be settled")
@@ -72,7 +66,7 @@ def test_a_leader_that_stops_hands_over_at_once(made: Stack) -> None:
 
     assert first.end() == 0
 
-    # Sooner than the lease could have run out.
-    wait_until(second.leads, timeout=2.5, what="the other to lead")
+    second.wait_to_lead()
+    assert second.log.wait_for("elected")["clean"], "its lease did not run out"
     made.gang("handed", 2)
     made.wait_bound("handed", 2)

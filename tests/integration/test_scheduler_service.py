@@ -20,8 +20,9 @@ from hekla.v1 import scheduler_service_pb2 as messages
 from hekla.v1.scheduler_service_pb2_grpc import SchedulerServiceStub
 from tests.integration.test_rpc_probes import ask
 from tests.support.local_cluster import Object
+from tests.support.logged import START_TIMEOUT
 from tests.support.postgres import Server
-from tests.support.scheduling_stack import PODS, START_TIMEOUT, Scheduler, Stack, pod, stack
+from tests.support.scheduling_stack import PODS, Scheduler, Stack, pod, stack
 from tests.support.waiting import wait_until
 
 
@@ -140,7 +141,7 @@ def test_a_pod_without_a_group_waits_and_is_counted(running: Running) -> None:
         return ask(running.scheduler.http, "/metrics")[1]
 
     wait_until(lambda: "hekla_pods_without_group 1.0" in counted(), what="it to be counted")
-    [line] = running.scheduler.lines("pod belongs to no group and waits")
+    line = running.scheduler.log.wait_for("pod belongs to no group and waits")
     assert line["pod"] == "default/none-0"
 
 
@@ -164,7 +165,7 @@ def test_an_event_from_before_a_bind_does_not_undo_it(running: Running) -> None:
     finally:
         made.delay_watches(0)
     assert made.overfull() == {}
-    refused = [line["pod"] for line in running.scheduler.lines("bind refused")]
+    refused = [line["pod"] for line in running.scheduler.log.lines("bind refused")]
     assert not [pod for pod in refused if pod.startswith(("default/late-", "default/later-"))]
 
 
@@ -187,7 +188,7 @@ def test_nothing_is_bound_while_the_controller_is_away_and_all_after(running: Ru
         made.controller.start()
 
     made.wait_bound("away", 2)
-    assert scheduler.probe("/readyz") == 200
+    scheduler.wait_ready()
 
 
 def test_nothing_is_bound_while_postgres_is_away_and_all_after(
@@ -199,7 +200,7 @@ def test_nothing_is_bound_while_postgres_is_away_and_all_after(
     allow_connections(postgres, "scheduler_service", allowed=False)
     try:
         made.pods(group, 2)
-        wait_until(lambda: not scheduler.leads(), timeout=15, what="it to lead no more")
+        wait_until(lambda: not scheduler.leads(), timeout=30, what="it to lead no more")
         assert scheduler.probe("/healthz") == 200
         assert not made.bound("dark")
     finally:
@@ -240,11 +241,15 @@ def test_it_starts_beside_no_living_volcano_and_by_itself_when_that_stops(
             timeout=START_TIMEOUT,
             what="it to say whom it waits for",
         )
-        [reason] = [line["reason"] for line in beside.lines("not starting")][-1:]
-        assert "the lease default/volcano of vc-1 is renewed" in reason
+
+        def said() -> bool:
+            reasons = [line["reason"] for line in beside.log.lines("not starting")]
+            return any("lease default/volcano of vc-1 is renewed" in it for it in reasons)
+
+        wait_until(said, what="it to say so in its log")
     try:
         beside.wait_ready()
-        assert beside.lines("no Volcano is at work any more: starting")
+        beside.log.wait_for("no Volcano is at work any more: starting")
     finally:
         beside.end()
         cluster.call("DELETE", f"{leases}/volcano")

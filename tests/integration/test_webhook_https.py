@@ -24,19 +24,31 @@ from uuid import uuid4
 import pytest
 from hypothesis import given, settings as hypothesis, strategies as st
 
+from hekla.api.convert import to_message
 from hekla.api.decode import encode
 from hekla.domain.errors import InvalidError
+from hekla.rpc.channel import connect
 from hekla.store import queues
 from hekla.store.database import Database
+from hekla.v1 import (
+    admission_service_pb2 as messages,
+    admission_service_pb2_grpc,
+    job_pb2,
+)
+from services.webhook import unregister
 from services.webhook.config import WebhookConfig
 from services.webhook.https import authority
 from services.webhook.https.app import BODY_LIMIT
 from services.webhook.https.authority import Kept
 from services.webhook.https.inventory import ENDPOINTS
 from services.webhook.serving import Running, https
+from tests.integration.test_rpc_probes import ask
 from tests.support.local_cluster import LocalCluster
+from tests.support.logged import Logged
 from tests.support.objects import make_job, make_queue
+from tests.support.ports import free_port
 from tests.support.postgres import Server
+from tests.support.refusing import as_a_process, refusal
 from tests.support.reviews import Object, patched, response, review
 from tests.support.waiting import wait_until
 
@@ -294,14 +306,13 @@ def test_any_body_gets_an_answer_that_is_no_fault_of_ours(caller: Caller) -> Non
 
 
 def test_an_answer_does_not_wait_for_its_head_to_be_acknowledged(caller: Caller) -> None:
-    times = []
-    with caller.keeping():
-        for _ in range(15):
-            began = time.perf_counter()
-            caller.ask("/jobs/mutate", "CREATE", JOB)
-            times.append(time.perf_counter() - began)
+    def seconds() -> float:
+        began = time.perf_counter()
+        caller.ask("/jobs/mutate", "CREATE", JOB)
+        return time.perf_counter() - began
 
-    assert min(times) < 0.03  # else 40 ms, whatever the machine
+    with caller.keeping():
+        wait_until(lambda: seconds() < 0.03, what="one that is quick: else all take 40 ms")
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
@@ -345,12 +356,20 @@ def test_a_slow_client_is_cut_off_and_bothers_nobody(
             caller.context.wrap_socket(plain) as slow,
         ):
             slow.sendall(sent)
-            assert caller.ask("/jobs/validate", "CREATE", JOB)["allowed"]
+            wait_until(lambda: admitted(caller), what="others to be answered")
             received = b""
             while piece := _receive(slow):
                 received += piece
     assert received.startswith(answer)
     assert bool(received) is bool(answer)
+
+
+def admitted(caller: Caller) -> bool:
+    """Whether a job is let in; who is slow, as one is on a slow machine, is cut off."""
+    try:
+        return bool(caller.ask("/jobs/validate", "CREATE", JOB)["allowed"])
+    except (OSError, http.client.HTTPException):
+        return False
 
 
 def _receive(connection: ssl.SSLSocket) -> bytes:
@@ -489,12 +508,14 @@ def test_what_it_needs_of_kubernetes_is_said(
     assert cluster.get("/api/v1/namespaces/hekla/secrets/others")["data"] == {"tls.crt": "eA=="}
 
 
-def test_the_process_registers_answers_unregisters_and_stops(
-    settings: WebhookConfig, stored: Database, cluster: LocalCluster, tmp_path: Path
+def test_the_process_registers_answers_at_both_doors_unregisters_and_stops(
+    settings: WebhookConfig,
+    cluster: LocalCluster,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    log = tmp_path / "log"
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    log = Logged(tmp_path / "log")
+    port = free_port()
     environ = {
         "PATH": os.environ["PATH"],
         "KUBECONFIG": str(cluster.kubeconfig),
@@ -502,9 +523,10 @@ def test_the_process_registers_answers_unregisters_and_stops(
         "HEKLA_WEBHOOK_URL": f"https://127.0.0.1:{port}",
         "HEKLA_WEBHOOK_LISTEN": "127.0.0.1:0",
         "HEKLA_WEBHOOK_HTTP_LISTEN": "127.0.0.1:0",
+        "HEKLA_WEBHOOK_DRAIN_TIMEOUT": "5m",  # a connection without a call is not waited for
     }
     module = [sys.executable, "-m", "services.webhook"]
-    with log.open("wb") as stderr:
+    with log.path.open("wb") as stderr:
         process = subprocess.Popen(
             [*module, f"--https-listen=127.0.0.1:{port}"], env=environ, stderr=stderr
         )
@@ -512,33 +534,35 @@ def test_the_process_registers_answers_unregisters_and_stops(
         path = f"{MUTATING}/hekla-webhook"
         wait_until(
             lambda: cluster.call("GET", path).code == 200,
-            timeout=30,
-            what=f"a registration: {log.read_text()}",
+            timeout=60,
+            what=f"a registration: {log.text()}",
         )
         caller = Caller(f"127.0.0.1:{port}", told(cluster))
         with closing(caller.open()) as kept_alive:
             kept_alive.connect()
             assert caller.ask("/jobs/validate", "CREATE", JOB)["allowed"]
-            began = time.monotonic()
+            at = log.wait_for("serving")
+            wait_until(lambda: ask(at["http_listen"], "/readyz")[0] == 200, what="it ready")
+            with connect(at["listen"]) as channel:
+                of_grpc = messages.AdmissionRequest(operation="CREATE")
+                of_grpc.job.CopyFrom(to_message(make_job(), job_pb2.Job))
+                answer = admission_service_pb2_grpc.AdmissionServiceStub(channel).Review(
+                    messages.ReviewRequest(requests=[of_grpc]), timeout=20
+                )
+            assert answer.responses[0].allowed
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0, log.read_text()
-            assert time.monotonic() - began < 8
+            assert process.wait(60) == 0, log.text()
+            assert log.lines("stopped")
     finally:
         process.kill()
         process.wait()
 
-    def unregister() -> str:
-        done = subprocess.run(
-            [*module, "unregister"], env=environ, capture_output=True, text=True, check=True
-        )
-        return done.stdout
-
-    assert unregister().count("hekla-webhook removed") == 2
-    assert cluster.call("GET", path).code == 404
-    assert unregister() == "no webhooks are registered\n"
-    environ["KUBECONFIG"] = "/nonexistent"
-    failed = subprocess.run(
-        [*module, "unregister"], check=False, env=environ, capture_output=True, text=True
+    done = subprocess.run(
+        [*module, "unregister"], env=environ, capture_output=True, text=True, check=True
     )
-    assert failed.returncode == 1
-    assert failed.stderr.count("\n") == 1
+    assert done.stdout.count("hekla-webhook removed") == 2
+    assert cluster.call("GET", path).code == 404
+    with as_a_process([], environ):
+        unregister.main([])
+    assert capsys.readouterr().out == "no webhooks are registered\n"
+    assert refusal(lambda: unregister.main([]), KUBECONFIG="/nonexistent")

@@ -1,14 +1,8 @@
-"""The webhook through a socket, with queues in Postgres; and as a process."""
+"""The webhook through a socket, with queues in Postgres."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import grpc
@@ -36,7 +30,6 @@ from hekla.v1 import (
 from services.webhook.convert import LARGEST_BATCH
 from services.webhook.rules.world import Limits
 from services.webhook.servicer import SERVICES, AdmissionServicer
-from tests.integration.test_rpc_probes import ask
 from tests.support.objects import (
     make_flow,
     make_job,
@@ -45,7 +38,6 @@ from tests.support.objects import (
     make_template,
     models,
 )
-from tests.support.waiting import wait_until
 
 Stub = admission_service_pb2_grpc.AdmissionServiceStub
 
@@ -233,38 +225,3 @@ def test_any_object_gets_an_answer(webhook: Stub) -> None:
         assert all(answer.allowed is not bool(answer.violations) for answer in answers)
 
     check()
-
-
-def test_the_process_serves_and_stops(
-    postgres_url: str, database: Database, tmp_path: Path
-) -> None:
-    with database.transaction() as session:
-        queues.make_well_known(session)
-    log = tmp_path / "log"
-    command = [sys.executable, "-m", "services.webhook", "--listen=127.0.0.1:0"]
-    environment = {"PATH": os.environ["PATH"], "HEKLA_DATABASE_URL": postgres_url}
-
-    def line(message: str) -> dict[str, str] | None:
-        lines = [json.loads(text) for text in log.read_text().rpartition("\n")[0].splitlines()]
-        return next((each for each in lines if each["message"] == message), None)
-
-    with log.open("wb") as stderr:
-        running = subprocess.Popen(
-            [*command, "--http-listen=127.0.0.1:0"], stderr=stderr, env=environment
-        )
-    try:
-        wait_until(lambda: line("serving"), what="the webhook to serve")
-        serving_line = line("serving") or {}
-        probes = serving_line["http_listen"]
-        wait_until(lambda: ask(probes, "/readyz")[0] == 200, what="the webhook to be ready")
-        with connect(serving_line["listen"]) as channel:
-            [answer] = review(Stub(channel), job_request(make_job()))
-        assert answer.allowed
-
-        running.send_signal(signal.SIGTERM)
-
-        assert running.wait(10) == 0
-        assert line("stopped")
-    finally:
-        running.kill()
-        running.wait()

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,9 +18,9 @@ from typing import Final
 
 from tests.support.deploy import Container, Probe
 from tests.support.image import Image
+from tests.support.ports import LOOPBACK, free_port, is_free
 from tests.support.waiting import wait_until
 
-LOOPBACK: Final = "127.0.0.1"
 GRACE_SECONDS: Final = 30.0
 """What Kubernetes leaves a container after SIGTERM."""
 
@@ -111,14 +110,14 @@ class Node:
     def prepare(self, containers: Iterable[Container]) -> None:
         """Find other ports for those that are taken."""
         for port in {port for one in containers for port in one.ports}:
-            if not _free(port):
-                self._words[str(port)] = str(_any_port())
+            if not is_free(port, "0.0.0.0"):
+                self._words[str(port)] = str(free_port())
 
     def start(self, container: Container, *, replica: int = 1) -> Started:
         """Start a container; a replica after the first has ports of its own."""
         words = dict(self._words)
         if replica > 1:
-            words |= {str(port): str(_any_port()) for port in container.ports}
+            words |= {str(port): str(free_port()) for port in container.ports}
         found = container.moved({**words, **self._mounted(container)})
         log = self._folder / f"{container.name}-{len(self.started)}.log"
         with log.open("wb") as output:
@@ -220,19 +219,3 @@ def end_all(started: Iterable[Started]) -> Mapping[str, int]:
         one.container.name: one.process.wait(max(0.0, deadline - time.monotonic()))
         for one in running
     }
-
-
-def _free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("0.0.0.0", port))
-        except OSError:
-            return False
-        return True
-
-
-def _any_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as listener:
-        found: int = listener.getsockname()[1]
-        return found

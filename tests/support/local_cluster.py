@@ -133,12 +133,16 @@ class LocalCluster:
         answer = self.call("GET", f"/api/v1/namespaces/default/pods/{name}")
         return "gone" if answer.code == 404 else str(answer.body["status"]["phase"])
 
-    def wait_for_phase(self, name: str, *phases: str, timeout: float = 10) -> Object:
-        """The pod, once it has one of the phases."""
-        wait_until(
-            lambda: self.phase(name) in phases, timeout=timeout, what=f"{name} to be {phases}"
-        )
-        return self.pod(name) if phases != ("gone",) else {}
+    def wait_for_phase(self, name: str, *phases: str, timeout: float = 20) -> Object:
+        """The pod, once it has one of the phases; ``gone`` has no pod."""
+
+        def found() -> list[Object]:
+            answer = self.call("GET", f"/api/v1/namespaces/default/pods/{name}")
+            if answer.code == 404:
+                return [{}] if "gone" in phases else []
+            return [answer.body] if answer.body["status"]["phase"] in phases else []
+
+        return wait_until(found, timeout=timeout, what=f"{name} to be {phases}")[0]
 
     @contextmanager
     def watching(self, path: str) -> Iterator[Watch]:
@@ -171,7 +175,7 @@ class Watch:
             for event in list(self.events)
         ]
 
-    def wait_for(self, count: int, *, timeout: float = 10) -> list[tuple[str, str]]:
+    def wait_for(self, count: int, *, timeout: float = 20) -> list[tuple[str, str]]:
         """The first events, once there are so many."""
         wait_until(
             lambda: len(self.events) >= count, timeout=timeout, what=f"{count} watch events"

@@ -148,6 +148,15 @@ class MirrorScene:
         """The custom resource of that name, once there is one."""
         return wait_until(lambda: self.custom(name, resource), what=f"{name} made")
 
+    def wait_for_group_phase(self, name: str, phase: str) -> Object:
+        """The custom resource of a group, once it has that phase."""
+
+        def found() -> Object | None:
+            custom = self.custom(name, PODGROUPS) or {}
+            return custom if (custom.get("status") or {}).get("phase") == phase else None
+
+        return wait_until(found, what=f"group {name} {phase}")
+
     def wait_until_nothing_is_left(self, name: str) -> None:
         """No custom resource, group or pod has the job's name any more."""
         wait_until(lambda: not self.left(name), what=f"nothing left of {name}")
@@ -216,12 +225,20 @@ class MirrorScene:
             if pod["metadata"]["labels"].get("volcano.sh/job-name") == name
         ]
 
+    def wait_for_pods(self, name: str, count: int = 1) -> list[Mapping[str, Any]]:
+        """The pods of a job, once there are so many."""
+
+        def found() -> list[Mapping[str, Any]] | None:
+            pods = self.pods(name)
+            return pods if len(pods) == count else None
+
+        return wait_until(found, what=f"{count} pods of {name}")
+
     def bind(self, name: str, count: int = 1) -> None:
         """Let a job's pods run, once there are so many."""
-        wait_until(lambda: len(self.pods(name)) == count, what=f"{count} pods of {name}")
         bindings = [
             Binding("default", meta["name"], meta["uid"], NODE)
-            for meta in (pod["metadata"] for pod in self.pods(name))
+            for meta in (pod["metadata"] for pod in self.wait_for_pods(name, count))
         ]
         assert all(reply.ok for reply in self.kube.bind_many(bindings))
 

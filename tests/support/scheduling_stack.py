@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -12,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import grpc
 
@@ -40,10 +38,9 @@ from services.controller.servicers.pod_groups import PodGroupServicer
 from services.controller.servicers.queues import QueueServicer
 from tests.integration.test_rpc_probes import ask
 from tests.support.local_cluster import LocalCluster, Object
+from tests.support.logged import START_TIMEOUT, Logged
 from tests.support.waiting import wait_until
 
-START_TIMEOUT = 60.0
-"""Seconds for a process to start and lead, also on a machine with much else to do."""
 PODS = "/api/v1/namespaces/default/pods"
 
 
@@ -98,29 +95,15 @@ class Scheduler:
     """One scheduler process, with its I/O child, in a process group of its own."""
 
     def __init__(self, log: Path, running: subprocess.Popen[bytes]) -> None:
-        self._log = log
+        self.log = Logged(log)
         self.running = running
-
-    def lines(self, message: str) -> list[dict[str, Any]]:
-        """What it has logged under that message so far."""
-        whole = self._log.read_text().rpartition("\n")[0]
-        # gRPC's own lines are no JSON.
-        lines = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
-        return [line for line in lines if line["message"] == message]
-
-    def text(self) -> str:
-        """All it has logged."""
-        return self._log.read_text()
 
     @property
     def address(self) -> str:
         return self._where("listen")
 
     def _where(self, which: str) -> str:
-        [serving_line] = wait_until(
-            lambda: self.lines("serving"), timeout=START_TIMEOUT, what="it to serve"
-        )
-        return str(serving_line[which])
+        return str(self.log.wait_for("serving")[which])
 
     @property
     def http(self) -> str:
@@ -141,7 +124,7 @@ class Scheduler:
 
     def leads(self) -> bool:
         """Whether it leads, by its log."""
-        return len(self.lines("leading")) > len(self.lines("leading no more"))
+        return len(self.log.lines("leading")) > len(self.log.lines("leading no more"))
 
     def wait_ready(self) -> Scheduler:
         wait_until(
@@ -287,7 +270,7 @@ class Stack:
         """Pods that have a node."""
         return [it for it in self.all_pods(group) if it["spec"].get("nodeName")]
 
-    def wait_bound(self, group: str, count: int, *, timeout: float = 15) -> None:
+    def wait_bound(self, group: str, count: int, *, timeout: float = 30) -> None:
         wait_until(
             lambda: len(self.bound(group)) >= count,
             timeout=timeout,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -15,6 +14,7 @@ from services.webhook.config import WebhookConfig
 from services.webhook.https.inventory import ENDPOINTS
 from services.webhook.serving import https
 from tests.support.local_cluster import LocalCluster
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 
@@ -47,7 +47,7 @@ def second_door(home: Path, url: str) -> Iterator[SecondDoor]:
         cluster.make("/api/v1/namespaces", {"metadata": {"name": "hekla"}})
         with KubeClient.start(str(cluster.kubeconfig), isolated=False) as client:
             definitions.install(client)
-        address = f"127.0.0.1:{_free_port()}"
+        address = f"127.0.0.1:{free_port()}"
         settings = WebhookConfig(
             database_url=url,
             https_listen=address,
@@ -63,10 +63,3 @@ def second_door(home: Path, url: str) -> Iterator[SecondDoor]:
         running.callback(door.close)
         door.open()
         yield door
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port

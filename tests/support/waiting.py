@@ -9,7 +9,9 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _LOOK = 0.01  # seconds between looks at first; they grow further apart
-_LONGEST = 0.2
+_LONGEST = 0.1
+_EFFORT = 3
+"""How many times longer than a look the pause after it is, for looks that are costly."""
 
 
 def wait_until(
@@ -25,10 +27,12 @@ def wait_until(
     deadline = time.monotonic() + timeout
     pause = _LOOK
     while True:
+        began = time.monotonic()
         answer = predicate()
         if answer:
             return answer
-        if time.monotonic() >= deadline:
+        now = time.monotonic()
+        if now >= deadline:
             raise AssertionError(f"waited {timeout:g} s for {what}; last answer: {answer!r}")
-        time.sleep(pause)
-        pause = min(pause * 1.5, _LONGEST)
+        time.sleep(min(max(pause, _EFFORT * (now - began)), 2 * _LONGEST))
+        pause = min(pause * 1.3, _LONGEST)

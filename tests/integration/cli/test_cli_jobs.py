@@ -129,7 +129,7 @@ def test_following_ends_as_soon_as_nobody_reads(address: str, served: Controller
         stderr=subprocess.DEVNULL,
     )
     assert process.stdout is not None
-    wait_until(lambda: served.watches, what="the watch")
+    wait_until(lambda: served.watches, timeout=60, what="the watch")
     served.add_pod("x", "w", 0, *[b"tick\n"] * 5000)
     process.stdout.close()
     served.move("x", "Running")
@@ -227,16 +227,25 @@ def test_watch_shows_only_what_is_asked_for_and_each_to_its_end(
 ) -> None:
     submit(served, client, "one")
     submit(served, client, "two")
-    args = ("job", "watch", "--phase", "Running", "-o", "json", "--timeout", "2s")
+    args = ("job", "watch", "--phase", "Running", "-o", "json")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hekla.cli.main", *args],
+        env={**os.environ, "HEKLA_CONTROLLER": address},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(lambda: served.watches, timeout=60, what="the watch")
 
-    with running(address, *args) as results:
-        wait_until(lambda: served.watches, what="the watch")
-        served.move("one", "Running")
-        served.move("two", "Failed")
-        served.move("one", "Completed")
-        served.remove("one")
+    served.move("one", "Running")
+    served.move("two", "Failed")
+    served.move("one", "Completed")
+    served.remove("one")
 
-    shown = [json.loads(line) for line in results[0].stdout.splitlines()]
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(3)]
+    process.kill()
+    assert process.communicate(timeout=30)[0] == "", "and it goes on until somebody ends it"
+    shown = [json.loads(line) for line in lines]
     assert [(one["metadata"]["name"], one["status"]["state"]["phase"]) for one in shown] == [
         ("one", "Running"), ("one", "Completed"), ("one", "Completed"),
     ]  # fmt: skip

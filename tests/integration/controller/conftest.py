@@ -18,14 +18,14 @@ FILLED = [
 """Tables in an order in which they can be emptied. The feed goes on: a hub reads it."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _used(postgres: Server) -> Iterator[Database]:
     database = Database(postgres.make_database("controller_tests", template="template"))
     yield database
     database.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _serving(_used: Database) -> Iterator[Scene]:
     with scene(_used) as served:
         yield served

@@ -130,7 +130,7 @@ def test_who_stops_reading_leaves_nothing_behind(
         messages.GetLogsRequest(job="leave", follow=True), timeout=SOON
     )
     next(stream)
-    assert following() == 3
+    wait_until(lambda: following() == 3, what="a thread for each pod")
     stream.cancel()
 
     wait_until(lambda: following() == 0, what="the threads to end")

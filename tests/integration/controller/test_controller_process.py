@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from hekla.v1.pod_group_service_pb2_grpc import PodGroupServiceStub
 from tests.integration.test_rpc_probes import ask
 from tests.support.controller_scene import SOON, lead, message, refused, until, webhook_at
 from tests.support.local_cluster import LocalCluster
+from tests.support.logged import Logged
 from tests.support.objects import make_job, make_task, pod_template
 from tests.support.postgres import Server
 from tests.support.waiting import wait_until
@@ -41,7 +41,7 @@ class Process:
     """One controller, and what it logs."""
 
     def __init__(self, log: Path, url: str, **environ: str) -> None:
-        self._log = log
+        self.log = Logged(log)
         kept = {name: value for name, value in os.environ.items() if name[:6] != "HEKLA_"}
         with log.open("wb") as stderr:
             self.running = subprocess.Popen(
@@ -56,21 +56,11 @@ class Process:
                 },
             )
 
-    def text(self) -> str:
-        """All it has logged."""
-        return self._log.read_text()
-
-    def lines(self, said: str) -> Sequence[dict[str, Any]]:
-        """What it has logged under that message so far."""
-        whole = self.text().rpartition("\n")[0].splitlines()
-        lines = [json.loads(line) for line in whole if line.startswith("{")]
-        return [line for line in lines if line["message"] == said]
-
     def wait_ready(self) -> str:
         """Wait until it is ready; where it serves."""
-        [serving] = wait_until(lambda: self.lines("serving"), timeout=30, what="it to serve")
+        serving = self.log.wait_for("serving")
         probes = serving["http_listen"]
-        wait_until(lambda: ask(probes, "/readyz")[0] == 200, timeout=30, what="it to be ready")
+        wait_until(lambda: ask(probes, "/readyz")[0] == 200, timeout=60, what="it to be ready")
         return str(serving["listen"])
 
 
@@ -129,9 +119,9 @@ def test_a_job_goes_its_way_and_the_process_ends_in_order(
         process.running.send_signal(signal.SIGTERM)
         with refused(grpc.StatusCode.UNAVAILABLE):
             until(stream, lambda _: False)
-        assert process.running.wait(10) == 0
-        assert process.lines("stopped")
-        passes = process.lines("pass")
+        assert process.running.wait(30) == 0
+        assert process.log.lines("stopped")
+        passes = process.log.lines("pass")
         assert {line["outcome"] for line in passes} == {"done", "gone"}
         assert {line["job"] for line in passes} == {made.metadata.uid}
 
@@ -158,8 +148,8 @@ def test_a_schema_that_nobody_made_is_told_in_one_line(
     tmp_path: Path, postgres: Server
 ) -> None:
     with controller(tmp_path, postgres.url("postgres")) as process:
-        assert process.running.wait(30) == 1
+        assert process.running.wait(60) == 1
 
-    [line] = [one for one in process.text().splitlines() if not one.startswith("{")]
+    [line] = [one for one in process.log.text().splitlines() if one.startswith("hekla ")]
     assert line.startswith("hekla controller: ")
     assert "hekla migrate" in line

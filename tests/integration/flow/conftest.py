@@ -16,7 +16,7 @@ from tests.support.postgres import Server
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _running(postgres: Server) -> Iterator[FlowScene]:
     database = Database(postgres.make_database("flow_tests", template="template"))
     try:

@@ -63,18 +63,16 @@ def test_two_flows_of_the_same_templates_do_not_mix(flows: FlowScene) -> None:
 
     assert flows.until_phase("Succeed", "test-a").status.completed_jobs == ["test-a-a"]
     assert flows.get("test-b").status.completed_jobs is None
-    made = flows.client.job_templates.get(flows.namespace, "a").status
-    assert made.job_depends_on_list == ["test-a-a", "test-b-a"]
+
+    def made_of_it() -> list[str]:
+        status = flows.client.job_templates.get(flows.namespace, "a").status
+        return list(status.job_depends_on_list or ())
+
+    wait_until(lambda: made_of_it() == ["test-a-a", "test-b-a"], what="both to be counted")
     flows.client.job_flows.delete(flows.namespace, "test-a")
     wait_until(lambda: flows.is_gone("test-a"), what="test-a to go")
     wait_until(lambda: "test-a-a" in flows.jobs(), what="the name to be taken by the third")
-    wait_until(
-        lambda: (
-            flows.client.job_templates.get(flows.namespace, "a").status.job_depends_on_list
-            == ["test-b-a"]
-        ),
-        what="the template to be told",
-    )
+    wait_until(lambda: made_of_it() == ["test-b-a"], what="the template to be told")
 
 
 def test_a_flow_waits_for_what_is_missing_and_says_so(flows: FlowScene) -> None:
@@ -185,7 +183,7 @@ def test_a_job_that_ends_unseen_is_asked_after(flows: FlowScene) -> None:
     flows.observer.look_for(set())
 
     flows.until_jobs("f-a", "f-b")
-    assert flows.get().status.completed_jobs == ["f-a"]
+    flows.until(lambda flow: flow.status.completed_jobs == ["f-a"])
 
 
 def test_a_job_that_comes_after_its_flow_was_removed_is_deleted(flows: FlowScene) -> None:

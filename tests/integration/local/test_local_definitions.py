@@ -75,8 +75,7 @@ def conditions(cluster: LocalCluster, name: str) -> dict[str, str]:
         status = cluster.get(f"{CRDS}/{name}").get("status", {})
         return {each["type"]: each["status"] for each in status.get("conditions", [])}
 
-    wait_until(lambda: bool(found()), what=f"the conditions of {name}")
-    return found()
+    return wait_until(found, what=f"the conditions of {name}")
 
 
 def test_our_definitions_are_established_and_their_kinds_served_at_once(
@@ -303,13 +302,17 @@ def test_a_definition_goes_when_its_objects_have(cluster: LocalCluster) -> None:
         )
         refused = cluster.call("POST", path, named("late"))
         assert (refused.code, refused.body["reason"]) == (405, "MethodNotAllowed")
-        assert [each["metadata"]["name"] for each in cluster.get(path)["items"]] == ["slow"]
+
+        def left() -> list[str]:
+            return [each["metadata"]["name"] for each in cluster.get(path)["items"]]
+
+        wait_until(lambda: left() == ["slow"], what="the other to be deleted")
         cluster.merge(f"{path}/slow", {"metadata": {"finalizers": None}})
         wait_until(
             lambda: cluster.call("GET", f"{CRDS}/temps.example.com").code == 404,
             what="the definition to be gone",
         )
-        assert watch.ended.wait(5)
+        assert watch.ended.wait(20)
     assert cluster.call("GET", path).code == 404
     cluster.make(CRDS, widget("temps"))
     assert cluster.get(path)["items"] == []
@@ -327,7 +330,10 @@ def test_defined_kinds_and_their_objects_survive_a_restart(cluster: LocalCluster
     cluster.start()
 
     assert cluster.get(f"{QUEUES}/lasting") == before
-    assert conditions(cluster, "leavings.example.com")["Terminating"] == "True"
+    wait_until(
+        lambda: conditions(cluster, "leavings.example.com").get("Terminating") == "True",
+        what="the definition to be terminating",
+    )
     assert cluster.merge(f"{path}/held", {"metadata": {"finalizers": None}}).code == 200
     wait_until(
         lambda: cluster.call("GET", f"{CRDS}/leavings.example.com").code == 404,

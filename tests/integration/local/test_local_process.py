@@ -171,14 +171,17 @@ def test_a_container_waits_for_what_its_environment_needs(cluster: LocalCluster)
 def test_a_container_without_a_command_waits_and_says_why(cluster: LocalCluster) -> None:
     cluster.make(PODS, make_pod("image", node="node-0"))
 
-    wait_until(lambda: cluster.pod("image")["status"].get("containerStatuses"), what="a status")
+    def refused() -> Object | None:
+        pod = cluster.pod("image")
+        statuses = pod["status"].get("containerStatuses", [{}])
+        reason = statuses[0].get("state", {}).get("waiting", {}).get("reason")
+        return pod if reason == "ErrImagePull" else None
 
-    pod = cluster.pod("image")
+    pod = wait_until(refused, what="the reason")
     assert pod["status"]["phase"] == "Pending"
-    assert state(pod)["waiting"]["reason"] == "ErrImagePull"
     assert "no images" in state(pod)["waiting"]["message"]
     cluster.call("DELETE", f"{PODS}/image")
-    cluster.wait_for_phase("image", "gone", timeout=5)
+    cluster.wait_for_phase("image", "gone")
 
 
 @pytest.mark.parametrize(
@@ -239,7 +242,7 @@ def test_a_delete_asks_first_and_tells_how_the_container_ended(cluster: LocalClu
 
     with cluster.watching(f"{PODS}?watch=1&resourceVersion={since}") as watch:
         cluster.call("DELETE", f"{PODS}/polite")
-        wait_until(lambda: ("DELETED", "polite") in watch.names(), what="the end", timeout=5)
+        wait_until(lambda: ("DELETED", "polite") in watch.names(), what="the end", timeout=20)
     last = [event for event in watch.events if event["object"]["metadata"]["name"] == "polite"][
         -2
     ]
@@ -252,10 +255,10 @@ def test_who_ignores_the_end_is_made_to_with_all_it_left(cluster: LocalCluster) 
     made = cluster.make(PODS, shell("stubborn", STUBBORN, terminationGracePeriodSeconds=1))
     uid = made["metadata"]["uid"]
     wait_until(lambda: log(cluster, "stubborn") == "up\n", what="the start")
-    assert len(processes_of(uid)) >= 4
+    wait_until(lambda: len(processes_of(uid)) >= 4, what="all of them")
 
     cluster.call("DELETE", f"{PODS}/stubborn")
-    cluster.wait_for_phase("stubborn", "gone", timeout=5)
+    cluster.wait_for_phase("stubborn", "gone")
 
     wait_until(lambda: not processes_of(uid), what="all processes to end")
     wait_until(lambda: not (cluster.home / "pods" / uid).exists(), what="the folder to go")
@@ -270,7 +273,7 @@ def test_a_second_delete_can_only_shorten_the_time(cluster: LocalCluster) -> Non
     longer = cluster.call("DELETE", path, {"gracePeriodSeconds": 60}).body
     assert longer["metadata"]["deletionGracePeriodSeconds"] == 30
     assert cluster.call("DELETE", path, {"gracePeriodSeconds": 1}).code == 200
-    cluster.wait_for_phase("hurried", "gone", timeout=5)
+    cluster.wait_for_phase("hurried", "gone")
 
 
 def test_a_delete_by_force_removes_the_object_and_kills(cluster: LocalCluster) -> None:
@@ -323,7 +326,7 @@ def test_who_follows_a_log_stops_when_that_run_of_the_container_is_over(
 
 def test_everything_of_a_home_can_be_killed(cluster: LocalCluster) -> None:
     uid = cluster.make(PODS, shell("home", STUBBORN))["metadata"]["uid"]
-    wait_until(lambda: log(cluster, "home") == "up\n", what="the start")
+    wait_until(lambda: len(processes_of(uid)) >= 4, what="all of them")
 
     assert strays.kill_strays(cluster.home / "elsewhere") == 0
     assert strays.kill_strays(cluster.home) >= 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,12 @@ import pytest
 from hekla.local.runtimes import strays
 from hekla.local.settings import NOTE
 from tests.support.local_cluster import LocalCluster, Object, make_pod
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 SPACE = "/api/v1/namespaces/default"
+FIRST, SECOND, THIRD = (f"77{number}{os.getpid()}.1" for number in (1, 2, 3))
+"""Seconds that sleepers of this run sleep, and of no other on this machine."""
 PODS = f"{SPACE}/pods"
 
 
@@ -73,12 +77,12 @@ def log(cluster: LocalCluster, name: str, container: str = "main") -> str:
     return str(cluster.call("GET", f"{PODS}/{name}/log?container={container}").body)
 
 
-def done(cluster: LocalCluster, pod: Object, phase: str = "Succeeded") -> str:
-    """What a pod wrote, once it has come to its end."""
+def done(cluster: LocalCluster, pod: Object) -> str:
+    """What a pod wrote that succeeded."""
     name = pod["metadata"]["name"]
     cluster.make(PODS, pod)
-    cluster.wait_for_phase(name, "Succeeded", "Failed")
-    assert cluster.phase(name) == phase, log(cluster, name)
+    ended = cluster.wait_for_phase(name, "Succeeded", "Failed")
+    assert ended["status"]["phase"] == "Succeeded", log(cluster, name)
     return log(cluster, name)
 
 
@@ -235,8 +239,11 @@ def test_what_cannot_be_mounted_is_told(
         found: Object = status["state"].get("terminated") or status["state"].get("waiting", {})
         return found
 
-    wait_until(lambda: told().get("reason") == reason, what=f"the reason, now {told()}")
-    assert says in told()["message"]
+    def refused() -> Object | None:
+        found = told()
+        return found if found.get("reason") == reason else None
+
+    assert says in wait_until(refused, what=f"the reason, now {told()}")["message"]
     cluster.call("DELETE", f"{PODS}/refused?gracePeriodSeconds=0")
 
 
@@ -307,16 +314,17 @@ def test_a_pod_that_is_active_for_too_long_is_ended_and_says_so(cluster: LocalCl
 
 
 def test_peers_find_each_other_by_name_on_the_same_port(cluster: LocalCluster) -> None:
+    port = free_port()
     serve = (
         "import socket; name = socket.gethostname();"
-        " server = socket.create_server((name, 28765)); client, _ = server.accept();"
+        f" server = socket.create_server((name, {port})); client, _ = server.accept();"
         " client.sendall(f'{name} {server.getsockname()[0]}'.encode())"
     )
     ask = (
         "import socket, time\n"
         "def read(name):\n"
         "    while True:\n"
-        "        try: return socket.create_connection((name, 28765)).recv(99).decode()\n"
+        f"        try: return socket.create_connection((name, {port})).recv(99).decode()\n"
         "        except OSError: time.sleep(0.02)\n"
         "print(read('w-0.web'), read('web-1'))\n"
         "print(len({each[4] for each in socket.getaddrinfo('web.default.svc', 80, proto=6)}))"
@@ -365,36 +373,36 @@ def sleepers(seconds: str) -> list[int]:
 
 
 def test_nothing_outlives_its_container_whatever_it_forgets(cluster: LocalCluster) -> None:
-    script = FORGETFUL.format("7731.1") + " until test -e go; do sleep 0.02; done"
+    script = FORGETFUL.format(FIRST) + " until test -e go; do sleep 0.02; done"
     made = cluster.make(PODS, shell("forgets", script))
-    wait_until(lambda: len(sleepers("7731.1")) == 2, what="the sleepers")
+    wait_until(lambda: len(sleepers(FIRST)) == 2, what="the sleepers")
 
     (cluster.home / "pods" / made["metadata"]["uid"] / "main" / "work" / "go").touch()
     cluster.wait_for_phase("forgets", "Succeeded")
 
-    assert sleepers("7731.1") == []
+    assert sleepers(FIRST) == []
 
 
 def test_what_clears_its_environment_is_found_and_ended(cluster: LocalCluster) -> None:
-    cluster.make(PODS, make_pod("bare", "env", "-i", "sleep", "7732.1", node="node-0"))
-    cluster.make(PODS, shell("more", f"{FORGETFUL.format('7732.1')} sleep 1000"))
-    wait_until(lambda: len(sleepers("7732.1")) == 3, what="the sleepers")
+    cluster.make(PODS, make_pod("bare", "env", "-i", "sleep", SECOND, node="node-0"))
+    cluster.make(PODS, shell("more", f"{FORGETFUL.format(SECOND)} sleep 1000"))
+    wait_until(lambda: len(sleepers(SECOND)) == 3, what="the sleepers")
 
     assert strays.kill_strays(cluster.home) >= 5
 
-    assert sleepers("7732.1") == []
+    assert sleepers(SECOND) == []
     cluster.wait_for_phase("bare", "Failed")
 
 
 def test_without_sandboxes_paths_are_told_and_strays_are_found(plain: LocalCluster) -> None:
     assert "plain processes" in (plain.home / NOTE).read_text()
     script = "echo x >$HEKLA_VOLUME_D/f; ls $HEKLA_VOLUME_D;"
-    script += f" {FORGETFUL.format('7733.1')} sleep 1000"
+    script += f" {FORGETFUL.format(THIRD)} sleep 1000"
     made = plain.make(PODS, shell("plain", script, mounts={"d": "/d"}, volumes=[{"name": "d"}]))
-    wait_until(lambda: len(sleepers("7733.1")) == 2, what="the sleepers")
+    wait_until(lambda: len(sleepers(THIRD)) == 2, what="the sleepers")
 
     folder = plain.home / "pods" / made["metadata"]["uid"] / "volumes" / "d"
     assert log(plain, "plain") == "f\n"
     assert (folder / "f").read_text() == "x\n"
     strays.kill_strays(plain.home)
-    assert sleepers("7733.1") == []
+    assert sleepers(THIRD) == []

@@ -87,14 +87,12 @@ def test_annotations_that_cannot_be_read_fail_the_pod_and_say_so(
 def test_a_pod_that_may_restart_does_so_after_a_while(cluster: LocalCluster) -> None:
     cluster.make(PODS, simulated("again", exit_code="1", restartPolicy="OnFailure"))
 
-    wait_until(
-        lambda: (
-            cluster.pod("again")["status"].get("containerStatuses", [{}])[0].get("restartCount")
-        ),
-        what="a restart",
-    )
+    def restarted() -> Object | None:
+        status: Object = cluster.pod("again")["status"]
+        [container] = status.get("containerStatuses", [{}])
+        return status if container.get("restartCount") else None
 
-    status = cluster.pod("again")["status"]
+    status = wait_until(restarted, what="a restart")
     assert status["phase"] == "Running"
     assert status["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 1
 

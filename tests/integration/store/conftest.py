@@ -20,7 +20,7 @@ FILLED = [
 """Every table but the store's own row; who is referred to comes last."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _used(postgres: Server) -> Iterator[Database]:
     database = Database(postgres.make_database("store_tests", template="template"))
     yield database

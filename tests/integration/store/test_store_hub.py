@@ -22,7 +22,7 @@ from tests.support.objects import make_queue
 from tests.support.store import add_group, add_job, wait_for_waiting
 from tests.support.waiting import wait_until
 
-PATIENCE_SECONDS = 15.0
+PATIENCE_SECONDS = 30.0
 
 
 @pytest.fixture
@@ -431,7 +431,11 @@ def test_an_idle_watcher_gets_a_newer_cursor_now_and_then(database: Database, hu
 
 
 def test_the_lag_of_a_hub_is_known(hub: Hub) -> None:
-    assert 0 <= hub.seconds_behind < 5
+    before = time.monotonic()
+    hub.read_once()
+    behind = hub.seconds_behind
+
+    assert 0 <= behind <= time.monotonic() - before
 
 
 def test_jobs_groups_and_queues_are_told_as_the_api_shows_them(database: Database) -> None:

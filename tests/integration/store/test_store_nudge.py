@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 
 import psycopg
 from sqlalchemy import text
@@ -28,13 +29,19 @@ def wait_for_listeners(database: Database, count: int) -> None:
     wait_until(listening, what=f"{count} processes to listen")
 
 
+def alive(database: Database, pids: Sequence[int]) -> bool:
+    with database.transaction() as session:
+        there = "select count(*) from pg_stat_activity where pid = any(:pids)"
+        return bool(value(session, there, {"pids": list(pids)}))
+
+
 def test_a_hint_wakes_its_own_process_at_once(direct: str) -> None:
     nudge = Nudge(direct)  # not running: nothing is sent or heard
     seen = nudge.count
 
     threading.Timer(0, nudge.poke).start()
 
-    assert nudge.wait(seen, timeout=5) == seen + 1
+    assert nudge.wait(seen, timeout=60) == seen + 1
 
 
 def test_who_waits_without_a_hint_goes_on_in_time(direct: str) -> None:
@@ -52,11 +59,9 @@ def test_a_change_is_hinted_to_other_processes(database: Database, direct: str) 
         changing.on_change(here.poke)
         seen = there.count
 
-        before = time.monotonic()
         add_job(changing)
 
-        assert there.wait(seen, timeout=5) > seen
-        assert time.monotonic() - before < 2
+        assert there.wait(seen, timeout=60) > seen, "nobody looks by himself here"
         changing.close()
 
 
@@ -78,13 +83,14 @@ def test_hints_on_another_channel_are_for_others(database: Database, direct: str
 def test_many_hints_at_once_are_sent_as_few(database: Database, direct: str) -> None:
     with Nudge(direct).running() as here, Nudge(direct).running() as there:
         wait_for_listeners(database, 2)
-        seen, before = there.count, time.monotonic()
-        while time.monotonic() - before < 0.1:
+        known, seen, before = here.count, there.count, time.monotonic()
+        for _ in range(10_000):
             here.poke()
+        told = here.count - known
         wait_until(lambda: there.count > seen, what="hints to arrive")
         heard, seconds = there.count - seen, time.monotonic() - before
 
-    assert here.count > 500, "each of them in the process itself"
+    assert told >= 10_000, "each of them in the process itself"
     assert heard <= seconds / LEAST_GAP_SECONDS + 2
 
 
@@ -94,13 +100,16 @@ def test_hints_come_again_after_their_connections_broke(
     with Nudge(direct).running() as here, Nudge(direct).running() as there:
         wait_for_listeners(database, 2)
         with database.transaction() as session:
-            session.execute(
+            broken = session.scalars(
                 text(
-                    "select pg_terminate_backend(pid) from pg_stat_activity"
+                    "select pid from pg_stat_activity"
                     " where datname = current_database() and query ~ '^(listen|notify)'"
                 )
+            ).all()
+            session.execute(
+                text("select pg_terminate_backend(unnest(:pids))"), {"pids": broken}
             )
-        wait_for_listeners(database, 0)
+        wait_until(lambda: not alive(database, broken), what="the connections to break")
         seen = there.count
         here.poke()
         wait_for_listeners(database, 2)
@@ -114,14 +123,14 @@ def test_hints_come_again_after_their_connections_broke(
 
 def test_where_nobody_can_listen_the_process_still_hints_itself() -> None:
     nudge = Nudge("postgresql+psycopg://hekla@/none?host=/nonexistent")
-    before = time.monotonic()
+    before = set(threading.enumerate())
 
     with nudge.running():
         seen = nudge.count
         nudge.poke()
-        assert nudge.wait(seen, timeout=5) > seen
+        assert nudge.wait(seen, timeout=60) > seen
 
-    assert time.monotonic() - before < 4, "and it ends without waiting for a connection"
+    assert set(threading.enumerate()) <= before, "and it ends, as little as it can connect"
 
 
 def test_no_hint_is_sent_in_the_transaction_that_gives_the_reason(
@@ -135,6 +144,6 @@ def test_no_hint_is_sent_in_the_transaction_that_gives_the_reason(
         with database.transaction() as session:
             session.execute(text("notify hekla_change, 'the end'"))
 
-        first = next(listener.notifies(timeout=5))
+        first = next(listener.notifies(timeout=60))
 
     assert first.payload == "the end", "notifications come in the order of commits"

@@ -81,12 +81,7 @@ def test_groups_that_others_make_follow_them(mirrored_scene: MirrorScene) -> Non
         pod_groups.report(
             session, scene.epoch, {found.uid: status.model_copy(update={"phase": "Inqueue"})}
         )
-    wait_until(
-        lambda: (
-            (scene.custom(name, PODGROUPS) or {}).get("status", {}).get("phase") == "Inqueue"
-        ),
-        what="the phase shown",
-    )
+    scene.wait_for_group_phase(name, "Inqueue")
     scene.kube.patch_many([Patch(PODGROUPS, "default", name, {"spec": {"minMember": 4}})])
     wait_until(lambda: (row() or found).spec["minMember"] == 4, what="the new spec")
     scene.kube.delete_many([Deletion(PODGROUPS, "default", name)])

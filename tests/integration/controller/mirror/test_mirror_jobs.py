@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -41,6 +42,11 @@ def told_of(scene: MirrorScene, uid: str) -> list[tuple[str, str, str]]:
     return sorted((one["type"], one["reason"], one["message"]) for one in found)
 
 
+def free(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod is nobody's any more."""
+    return not pod["metadata"].get("ownerReferences") and not pod["metadata"].get("finalizers")
+
+
 def test_a_job_of_kubectl_runs_and_shows_it_and_is_remembered(
     mirrored_scene: MirrorScene,
 ) -> None:
@@ -52,10 +58,9 @@ def test_a_job_of_kubectl_runs_and_shows_it_and_is_remembered(
     assert (str(row.uid), row.origin, str(row.custom_uid)) == (uid, "kube", uid)
     assert row.job.metadata.labels == {"team": "x"}
     scene.wait_for_phase(name, "Pending")
-    group = scene.wait_for_custom(group_name(made), PODGROUPS)
+    group = scene.wait_for_group_phase(group_name(made), "Pending")
     [owner] = group["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"], owner["uid"]) == ("Job", name, uid)
-    assert group["status"]["phase"] == "Pending"
 
     scene.run(name, uid)
     shown = scene.wait_for_phase(name, "Running")["status"]
@@ -63,12 +68,7 @@ def test_a_job_of_kubectl_runs_and_shows_it_and_is_remembered(
     [pod] = scene.pods(name)
     [owner] = pod["metadata"]["ownerReferences"]
     assert (owner["uid"], owner["controller"]) == (uid, True)
-    wait_until(
-        lambda: (
-            (scene.custom(group_name(made), PODGROUPS) or {})["status"]["phase"] == "Running"
-        ),
-        what="the group shown Running",
-    )
+    scene.wait_for_group_phase(group_name(made), "Running")
 
     assert said_of(scene, uid), "a job that runs has events"
     wait_until(lambda: told_of(scene, uid) == said_of(scene, uid), what="its events told")
@@ -134,11 +134,11 @@ def test_other_ways_of_deleting_end_well(mirrored_scene: MirrorScene, propagatio
     if propagation == "Foreground":
         scene.wait_until_nothing_is_left(name)
     else:
-        [pod] = scene.pods(name)
+        [pod] = wait_until(
+            lambda: [one for one in scene.pods(name) if free(one)], what="it free"
+        )
         meta = pod["metadata"]
         assert pod["status"]["phase"] == "Running"
-        assert not meta.get("ownerReferences")
-        assert not meta.get("finalizers")
         wait_until(lambda: scene.left(name) == [f"pods/{meta['name']}"], what="only the pod")
         # An observer that is slow looks at the pod as it was when it was a job's.
         Observer(scene.database, scene.kube).take([WatchEvent("MODIFIED", project(before))])
@@ -347,17 +347,19 @@ def test_a_name_that_a_job_of_grpc_has_is_waited_for(mirrored_scene: MirrorScene
         return str(((found.get("status") or {}).get("state") or {}).get("reason") or "")
 
     wait_until(lambda: reason() == "NameConflict", what="NameConflict")
-    status = (scene.custom(name) or {})["status"]
+    status = (scene.custom(name) or {})["status"]  # it stays so while the other is there
     assert "made by gRPC" in status["state"]["message"]
     assert [one["status"] for one in status["conditions"]] == ["NameConflict"]
-    told, _ = scene.kube.list(EVENTS, "default")
-    assert any(
-        one["reason"] == "NameConflict" and one["involvedObject"]["name"] == name
-        for one in told
+    wait_until(
+        lambda: any(
+            one["reason"] == "NameConflict" and one["involvedObject"]["name"] == name
+            for one in scene.kube.list(EVENTS, "default")[0]
+        ),
+        what="an event",
     )
     scene.admit(uid)
-    wait_until(lambda: len(scene.pods(name)) == 1, what="a pod of the job of gRPC")
-    assert "ownerReferences" not in scene.pods(name)[0]["metadata"]
+    [pod] = scene.wait_for_pods(name)
+    assert "ownerReferences" not in pod["metadata"]
 
     with scene.database.transaction() as session:
         jobs.mark_deleting(session, uid)
