@@ -19,8 +19,8 @@ from hekla.v1 import (
     queue_service_pb2_grpc as queues_grpc,
 )
 from services.scheduler import convert
-from services.scheduler.core.objects import GroupReport
-from services.scheduler.events import Kind
+from services.scheduler.core.objects import Group, GroupReport
+from services.scheduler.events import GONE, Kind
 
 REPORT_TIMEOUT: Final = 10.0
 STREAM_SPAN: Final = 3600.0
@@ -68,7 +68,7 @@ class Controller:
             call = self._groups.WatchPodGroups(
                 groups_pb2.WatchPodGroupsRequest(cursor=cursor), timeout=STREAM_SPAN
             )
-            news = _read(call, lambda message: convert.group(message.pod_group))
+            news = _read(call, _group)
         else:
             call = self._queues.WatchQueues(
                 queues_pb2.WatchQueuesRequest(cursor=cursor), timeout=STREAM_SPAN
@@ -90,6 +90,13 @@ class Controller:
         with translated("the controller"):
             answer = self._groups.ReportScheduling(request, timeout=REPORT_TIMEOUT)
         return list(answer.unknown_uids)
+
+
+def _group(message: groups_pb2.WatchPodGroupsResponse) -> Group:
+    meta = message.pod_group.metadata
+    if message.type == GONE:
+        return Group(meta.uid, meta.namespace, meta.name)  # who it was is all that counts
+    return convert.group(message.pod_group)
 
 
 def _read(call: Iterable[_Message], read: Callable[[Any], Any]) -> Iterator[News]:

@@ -37,10 +37,10 @@ class SchedulerConfig(ServiceConfig):
     """A session begins at least as often, whether anything happened or not."""
 
     coalesce_least: timedelta = timedelta(milliseconds=20)
-    """How long a session waits for more events after the first, while sessions are short."""
+    """How long a session waits for more events after the first."""
 
     coalesce_most: timedelta = timedelta(milliseconds=200)
-    """How long it waits at most, while sessions are long."""
+    """How long after the last session it waits at most, where that one was long."""
 
     lease_ttl: timedelta = setting(default=timedelta(seconds=3), minimum=0.5)  # noqa: RUF009 - a field
     """How long a leader that vanished keeps others from leading."""

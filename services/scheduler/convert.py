@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from hekla.domain import resources, timestamps
@@ -11,6 +11,7 @@ from hekla.domain.phases import PodGroupPhase, QueueState
 from hekla.v1 import pod_group_pb2, pod_group_service_pb2, queue_pb2
 from services.scheduler.core.objects import (
     EPOCH,
+    Amounts,
     Condition,
     Group,
     GroupReport,
@@ -38,7 +39,7 @@ def group(message: pod_group_pb2.PodGroup) -> Group:
         queue=spec.queue or DEFAULT_QUEUE,
         min_member=spec.min_member,
         min_task_member=tuple(sorted(spec.min_task_member.items())),
-        min_resources=amounts(_pod_amounts(spec.min_resources)) if spec.min_resources else None,
+        min_resources=_pod_amounts(tuple(sorted(spec.min_resources.items()))),
         priority_class=spec.priority_class_name,
         created=timestamps.from_text(metadata.creation_timestamp),
         phase=PodGroupPhase(status.phase or PodGroupPhase.PENDING),
@@ -92,19 +93,20 @@ def report(of: GroupReport) -> pod_group_service_pb2.SchedulingReport:
     return pod_group_service_pb2.SchedulingReport(uid=of.uid, status=status)
 
 
-def _pod_amounts(texts: Mapping[str, str]) -> dict[str, int]:
+@lru_cache(maxsize=4096)
+def _pod_amounts(spelled: tuple[tuple[str, str], ...]) -> Amounts | None:
     """What pods ask for, out of amounts that are also spelled as quotas count them."""
+    if not spelled:
+        return None
     plain = {
         name.removeprefix(_REQUESTS): text
-        for name, text in texts.items()
+        for name, text in spelled
         if name.startswith(_REQUESTS)
     }
     plain |= {
-        name: text
-        for name, text in texts.items()
-        if not name.startswith((_REQUESTS, *_LEFT_OUT))
+        name: text for name, text in spelled if not name.startswith((_REQUESTS, *_LEFT_OUT))
     }
-    return resources.parse_list(plain)
+    return amounts(resources.parse_list(plain))
 
 
 def _condition(message: pod_group_pb2.PodGroupCondition) -> Condition:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from hekla.store.binds import BindRecord
+from services.scheduler.core.crossing import crosses
 from services.scheduler.core.objects import Pod
 
 
@@ -49,6 +50,7 @@ class Full:
     objects: Iterable[Any]
 
 
+@crosses
 @dataclass(frozen=True, slots=True)
 class SeenPod:
     """A pod, and what telling it why it waits needs to know."""

@@ -43,7 +43,7 @@ from services.scheduler.telling import Conditions, Reports
 
 IDLE: Final = 0.5
 """Seconds between signs of life when nothing happens."""
-WINDOWS: Final = 8
+WINDOWS: Final = 30
 """How many times as long as a session took news gathers before the next."""
 POLL: Final = 0.05
 """Seconds between looks at what holds a leader back from deciding."""
@@ -112,7 +112,8 @@ class Scheduler:
         self._retiring = False
         self._due = 0.0
         self._changed = True
-        self._window = settings.coalesce_least.total_seconds()
+        self._rests_until = 0.0
+        """When the next session may begin, by what the last one cost."""
         self._failures: dict[str, int] = {}
         """How often binds of a pod were refused, by pod uid."""
         self._given_up: list[tuple[float, str]] = []
@@ -155,7 +156,8 @@ class Scheduler:
         """Wait for events or the next session, then a little for more of them."""
         first = self._inbox.wait(max(0.0, self._wake_at() - time.monotonic()))
         if first is not None:
-            time.sleep(max(0.0, first + self._window - time.monotonic()))
+            least = first + self._settings.coalesce_least.total_seconds()
+            time.sleep(max(0.0, max(least, self._rests_until) - time.monotonic()))
 
     def _wake_at(self) -> float:
         """When there is something to do, or to look at again, without any event."""
@@ -309,13 +311,12 @@ class Scheduler:
         self._progress.move()
         self._hand_on(decisions)
         seconds = time.perf_counter() - began
-        self._window = min(
-            max(WINDOWS * seconds, self._settings.coalesce_least.total_seconds()),
-            self._settings.coalesce_most.total_seconds(),
-        )
+        now = time.monotonic()
+        most = self._settings.coalesce_most.total_seconds()
+        self._rests_until = now + min(WINDOWS * seconds, most)
         period = self._settings.schedule_period
         pause = period if decisions.again_in is None else min(decisions.again_in, period)
-        self._due = time.monotonic() + pause.total_seconds()
+        self._due = now + pause.total_seconds()
         self.figures.sessions += 1
         self.figures.last_session_seconds = seconds
         metrics.scheduling_latency.observe(seconds * 1e3)

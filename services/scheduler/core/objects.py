@@ -15,6 +15,7 @@ from hekla.domain import names
 from hekla.domain.phases import PodGroupPhase, PodPhase, QueueState
 from hekla.domain.resources import PODS
 from hekla.domain.selector import Requirement
+from services.scheduler.core.crossing import crosses
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -40,6 +41,7 @@ def labels(of: Mapping[str, str]) -> Labels:
     return tuple(sorted(of.items()))
 
 
+@crosses
 @dataclass(frozen=True, slots=True)
 class Taint:
     """A node's mark that keeps pods away which do not tolerate it."""
@@ -49,6 +51,7 @@ class Taint:
     effect: str = "NoSchedule"
 
 
+@crosses
 @dataclass(frozen=True, slots=True)
 class Toleration:
     """What a pod puts up with."""
@@ -62,6 +65,7 @@ class Toleration:
     """Empty: whatever effect a taint has."""
 
 
+@crosses
 @dataclass(frozen=True, slots=True)
 class Node:
     """A node as its object says it is."""
@@ -98,6 +102,7 @@ class NodeTerm:
         )
 
 
+@crosses
 @dataclass(frozen=True, slots=True)
 class PodSpec:
     """What placement may read of a pod, in a form that compares and hashes.
@@ -151,6 +156,7 @@ class PodSpec:
 NO_SPEC: Final = PodSpec()
 
 
+@crosses
 @dataclass(frozen=True, slots=True)
 class Pod:
     """A pod as its object says it is."""
