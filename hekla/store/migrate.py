@@ -12,7 +12,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from hekla.domain.errors import PreconditionError
-from hekla.store import flow_schema, schema  # noqa: F401 - the tables
+from hekla.store import flow_schema, own_schema, schema  # noqa: F401 - the tables
 from hekla.store.database import Database, domain_errors
 from hekla.store.tables import Base
 

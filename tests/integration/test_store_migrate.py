@@ -8,12 +8,12 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 
 from hekla.domain.errors import PreconditionError, UnavailableError
-from hekla.store import flow_schema, migrate, schema
+from hekla.store import flow_schema, migrate, own_schema, schema
 from hekla.store.database import Database
 from hekla.store.tables import Base
 from tests.support.postgres import Server
 
-TABLES = (flow_schema, schema)
+TABLES = (flow_schema, own_schema, schema)
 """Modules whose import declares them."""
 BY_HAND = {"change_0", "change_1", "change_2", "change_3"} | {
     "job_history_default",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from alembic import context
 from sqlalchemy import Connection, text
 
-from hekla.store import flow_schema, schema  # noqa: F401 - the tables
+from hekla.store import flow_schema, own_schema, schema  # noqa: F401 - the tables
 from hekla.store.tables import Base
 
 connection: Connection = context.config.attributes["connection"]
