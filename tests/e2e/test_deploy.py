@@ -12,71 +12,43 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import pytest
 from kubernetes import client as official, config as official_config, dynamic
 from kubernetes.dynamic.exceptions import ResourceNotFoundError
 
+from hekla.api.decode import encode
 from hekla.api.job import Job
+from hekla.api.job_flow import JobFlow
+from hekla.api.job_template import JobTemplate
 from hekla.client import Client
 from hekla.domain.errors import DomainError, NotFoundError
-from hekla.domain.phases import JobAction, JobPhase
-from tests.support import deploy, image
+from hekla.domain.phases import FlowPhase, JobAction, JobPhase
+from tests.support import deploy, image, rights
 from tests.support.deploy import SERVICES, Container
 from tests.support.deployed import Node, Started, end_all, node
 from tests.support.image import Image
 from tests.support.local_cluster import LocalCluster
-from tests.support.objects import make_job, make_task, pod_template
+from tests.support.objects import (
+    make_flow,
+    make_job,
+    make_queue,
+    make_task,
+    make_template,
+    pod_template,
+)
 from tests.support.postgres import Server
 from tests.support.waiting import wait_until
 
-_UNANSWERED: Final = "a write was not answered: what became of it?"
-_NO_STREAMING: Final = "the server does not send what there is as a watch: it is read by pages"
-_FRESH: Final = "the certificate is due"
-_MENDED: Final = "somebody changed it, or the authority is another"
-_ADMISSION: Final = "admissionregistration.k8s.io"
-_NO_CRDS: Final = "there are custom resources of the kind"
-_TOPOLOGY: Final = "topology.volcano.sh"
-RARE: Final[Mapping[tuple[str, str, str], str]] = {
-    ("hekla-controller", "get", "pods"): _UNANSWERED,
-    ("hekla-controller", "list", "pods"): _NO_STREAMING,
-    ("hekla-scheduler", "get", "pods"): _UNANSWERED,
-    ("hekla-scheduler", "list", "pods"): _NO_STREAMING,
-    ("hekla-scheduler", "list", "nodes"): _NO_STREAMING,
-    ("hekla-scheduler", "list", "priorityclasses.scheduling.k8s.io"): _NO_STREAMING,
-    ("hekla-scheduler", "list", f"hypernodes.{_TOPOLOGY}"): _NO_CRDS,
-    ("hekla-scheduler", "watch", f"hypernodes.{_TOPOLOGY}"): _NO_CRDS,
-    ("hekla-scheduler", "patch", f"hypernodes/status.{_TOPOLOGY}"): _NO_CRDS,
-    ("hekla-webhook", "get", "namespaces"): "a pod group is made through Kubernetes",
-    ("hekla-webhook", "get", "queues.scheduling.volcano.sh"): "a queue is not stored yet",
-    ("hekla-webhook", "patch", "secrets"): _FRESH,
-    ("hekla-webhook", "patch", f"mutatingwebhookconfigurations.{_ADMISSION}"): _MENDED,
-    ("hekla-webhook", "patch", f"validatingwebhookconfigurations.{_ADMISSION}"): _MENDED,
-}
-"""What is granted and need not happen in a run without mishaps, and when it does."""
-
-_MIRRORS: Final = ("hekla-controller", "hekla-flow")
-CUSTOM: Final = frozenset(
-    {
-        "events",
-        "leases.coordination.k8s.io",
-        "namespaces",
-        *(f"queues{part}.scheduling.volcano.sh" for part in ("", "/status")),
-        "commands.bus.volcano.sh",
-        "podgroups.scheduling.volcano.sh",
-        *(f"jobs{part}.batch.volcano.sh" for part in ("", "/status", "/finalizers")),
-        *(
-            f"{kind}{part}.flow.volcano.sh"
-            for kind in ("jobflows", "jobtemplates")
-            for part in ("", "/status", "/finalizers")
-        ),
-    }
-)
-"""What the mirrors ask for, where custom resources are installed; here they are not."""
-
-Access = tuple[str, str, str]
-"""Agent, verb, resource with its group: ``pods/log``, ``priorityclasses.scheduling.k8s.io``."""
+BATCH: Final = "/apis/batch.volcano.sh/v1alpha1/namespaces/default"
+SCHEDULING: Final = "/apis/scheduling.volcano.sh/v1beta1"
+FLOW: Final = "/apis/flow.volcano.sh/v1alpha1/namespaces/default"
+BUS: Final = "/apis/bus.volcano.sh/v1alpha1/namespaces/default"
+_IN_HEKLA: Final = "/api/v1/namespaces/hekla"
+WEBHOOK: Final = "hekla-webhook"
+Labelled = TypeVar("Labelled", Job, JobFlow, JobTemplate)
+TOPOLOGY: Final = "/apis/topology.volcano.sh/v1alpha1"
 
 
 @dataclass(frozen=True)
@@ -95,7 +67,7 @@ class World:
 def world(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("deploy")
     url = postgres.make_database("deploy")  # nobody has migrated it
-    cluster = LocalCluster(folder / "cluster", "--nodes=2", "--node-cpu=4").start()
+    cluster = LocalCluster(folder / "cluster", "--nodes=2", "--node-cpu=4", "--crds").start()
     at = postgres.address
     sockets = [at.parent] if isinstance(at, Path) else []
     yield World(image.build(folder / "image"), cluster, url, folder, sockets)
@@ -121,18 +93,6 @@ class Running:
     def wait_for_phase(self, name: str, phase: JobPhase | None) -> None:
         wait_until(lambda: self.phase(name) == phase, timeout=30, what=f"{name}: {phase}")
 
-    def accesses(self) -> set[Access]:
-        """What was asked of the cluster, by whom."""
-        told = self.world.cluster.get("/hekla/accesses")["accesses"]
-        return {
-            (one["agent"], one["verb"], _resource(one["group"], one["resource"]))
-            for one in told
-        }
-
-
-def _resource(group: str, resource: str) -> str:
-    return f"{resource}.{group}" if group else resource
-
 
 @pytest.fixture(scope="module")
 def running(world: World) -> Iterator[Running]:
@@ -143,6 +103,14 @@ def running(world: World) -> Iterator[Running]:
     ) as here:
         here.prepare(containers.values())
         world.cluster.call("POST", "/api/v1/namespaces", {"metadata": {"name": "hekla"}})
+        _stand_behind_the_service(world.cluster, here.port(8443))
+        # Nobody is asked yet whether it is one.
+        no_template = {
+            "metadata": {"name": "none"},
+            "spec": encode(job("none", "true"))["spec"],
+        }
+        no_template["spec"]["minAvailable"] = 9
+        world.cluster.make(f"{FLOW}/jobtemplates", no_template)
         migration = here.start(containers["migrate"])
         assert migration.process.wait(60) == 0, migration.tail()
         services = {name: here.start(containers[name]) for name in SERVICES}
@@ -150,9 +118,40 @@ def running(world: World) -> Iterator[Running]:
         addresses = {
             "controller": f"127.0.0.1:{here.port(50052)}",
             "scheduler": f"127.0.0.1:{here.port(50053)}",
+            "flow": f"127.0.0.1:{here.port(50054)}",
         }
         with Client(addresses=addresses) as sdk:
             yield Running(here, services, standby, sdk, world)
+
+
+def _stand_behind_the_service(cluster: LocalCluster, port: int) -> None:
+    """Have the API server find the webhook as it does in a cluster: a Service, and a pod."""
+    objects = deploy.documents()
+    cluster.call("POST", _IN_HEKLA + "/services", deploy.of_kind("Service", objects)[WEBHOOK])
+    template = deploy.of_kind("Deployment", objects)[WEBHOOK]["spec"]["template"]
+    [container] = template["spec"]["containers"]
+    # Its process is started here, and not by a node.
+    pod = {
+        "metadata": {"name": WEBHOOK, "labels": template["metadata"]["labels"]},
+        "spec": {
+            "schedulerName": "nobody",
+            "containers": [
+                {
+                    "name": container["name"],
+                    "image": container["image"],
+                    "ports": [{"name": "https", "containerPort": port}],
+                }
+            ],
+        },
+    }
+    cluster.make(_IN_HEKLA + "/pods", pod)
+    ready = {
+        "phase": "Running",
+        "podIP": "127.0.0.1",
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    answer = cluster.merge(f"{_IN_HEKLA}/pods/{WEBHOOK}/status", {"status": ready})
+    assert answer.code == 200, answer.body
 
 
 def job(name: str, command: str, *, replicas: int = 1) -> Job:
@@ -215,6 +214,7 @@ def test_a_service_is_the_first_process_of_its_container_and_may_do_nothing_more
 def test_rights_are_what_is_asked_for_on_every_way_of_a_job(running: Running) -> None:
     jobs = running.client.jobs
 
+    _use_the_second_door(running)
     jobs.create(job("works", "echo done"))
     jobs.create(job("stays", "echo here; sleep 1000", replicas=2))
     jobs.create(job("waits", "true", replicas=20))  # has no room, and is told so
@@ -237,13 +237,92 @@ def test_rights_are_what_is_asked_for_on_every_way_of_a_job(running: Running) ->
     jobs.create(job("later", "true"))
     running.wait_for_phase("later", JobPhase.COMPLETED)
 
-    granted = _granted()
-    mirroring = {one for one in granted if one[0] in _MIRRORS and one[2] in CUSTOM}
-    granted -= mirroring
-    asked = {one for one in running.accesses() if one[0].startswith("hekla-")} - mirroring
+    granted, asked = rights.granted(), rights.asked(running.world.cluster)
     assert asked - granted == set(), "asked for, and not granted"
-    assert granted - asked - set(RARE) == set(), "granted, and never asked for"
-    assert set(RARE) <= granted, "rare, and not granted any more"
+    assert granted - asked - set(rights.RARE) == set(), "granted, and never asked for"
+    assert set(rights.RARE) <= granted, "rare, and not granted any more"
+
+
+def _use_the_second_door(running: Running) -> None:
+    """Have a custom resource of every kind go its way, by both doors."""
+    cluster, sdk = running.world.cluster, running.client
+    cluster.make(f"{SCHEDULING}/queues", {"metadata": {"name": "team"}, "spec": {"weight": 2}})
+    others = {"metadata": {"name": "others"}, "spec": {"minMember": 1}}  # of which queue?
+    cluster.make(f"{SCHEDULING}/namespaces/default/podgroups", others)
+    node = {"type": "Node", "selector": {"exactMatch": {"name": "node-0"}}}
+    cluster.make(
+        f"{TOPOLOGY}/hypernodes",
+        {"metadata": {"name": "rack"}, "spec": {"tier": 1, "members": [node]}},
+    )
+    step = encode(job("step", "true"))
+    cluster.make(f"{FLOW}/jobtemplates", {"metadata": {"name": "step"}, "spec": step["spec"]})
+    flow = {"flows": [{"name": "step"}], "jobRetainPolicy": "delete"}
+    cluster.make(f"{FLOW}/jobflows", {"metadata": {"name": "flow"}, "spec": flow})
+    cluster.make(f"{BATCH}/jobs", encode(job("kubectl", "sleep 1000")))
+    running.wait_for_phase("kubectl", JobPhase.RUNNING)
+    # Both sides have it: gRPC changes, and deletes, what is a custom resource.
+    stored = sdk.jobs.get("default", "kubectl")
+    sdk.jobs.update(_labelled(stored))
+    target = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "name": "kubectl",
+        "uid": stored.metadata.uid,
+    }
+    cluster.make(
+        f"{BUS}/commands",
+        {"metadata": {"name": "stop"}, "action": "AbortJob", "target": target},
+    )
+    running.wait_for_phase("kubectl", JobPhase.ABORTED)
+    sdk.jobs.delete("default", "kubectl")
+    _use_the_first_door(running)
+    wait_until(
+        lambda: _shows(cluster, FlowPhase.SUCCEED), timeout=30, what="the flow to succeed"
+    )
+    for path in (
+        f"{FLOW}/jobflows/flow",
+        f"{FLOW}/jobtemplates/step",
+        f"{SCHEDULING}/namespaces/default/podgroups/others",
+        f"{SCHEDULING}/queues/team",
+    ):
+        assert cluster.call("DELETE", path).code == 200, path
+        wait_until(partial(_is_gone, cluster, path), timeout=30, what=f"{path} to go")
+    [told] = [
+        one["message"]
+        for one in cluster.get("/api/v1/namespaces/default/events")["items"]
+        if one["involvedObject"]["kind"] == "JobTemplate"
+    ]
+    assert "minAvailable" in told
+    for path in (f"{BATCH}/jobs", f"{BUS}/commands"):
+        assert cluster.get(path)["items"] == []
+
+
+def _shows(cluster: LocalCluster, phase: str) -> bool:
+    status = cluster.get(f"{FLOW}/jobflows/flow").get("status") or {}
+    return bool((status.get("state") or {}).get("phase") == phase)
+
+
+def _is_gone(cluster: LocalCluster, path: str) -> bool:
+    return cluster.call("GET", path).code == 404
+
+
+def _use_the_first_door(running: Running) -> None:
+    """Make, change and delete by gRPC what is stored as custom resources."""
+    sdk = running.client
+    sdk.queues.create(make_queue("grpc"))
+    sdk.queues.update(make_queue("grpc", weight=3))
+    sdk.queues.delete("grpc")
+    template = sdk.job_templates.create(make_template("grpc")).object
+    sdk.job_templates.update(_labelled(template))
+    flow = sdk.job_flows.create(make_flow("grpc", grpc="")).object
+    sdk.job_flows.update(_labelled(flow))
+    sdk.job_flows.delete("default", "grpc")
+    sdk.job_templates.delete("default", "grpc")
+
+
+def _labelled(found: Labelled) -> Labelled:
+    changed = found.metadata.model_copy(update={"labels": {"team": "a"}})
+    return found.model_copy(update={"metadata": changed})
 
 
 def _log(running: Running, name: str) -> str:
@@ -274,22 +353,6 @@ def _lose_the_leader(running: Running) -> None:
     [leader] = [one for one in schedulers if one.metric("hekla_lease_held") == 1]
     leader.signal(signal.SIGKILL)
     leader.process.wait()
-
-
-def _granted() -> set[Access]:
-    objects = deploy.documents()
-    roles = [
-        *deploy.of_kind("ClusterRole", objects).items(),
-        *deploy.of_kind("Role", objects).items(),
-    ]
-    return {
-        (name, verb, _resource(group, resource))
-        for name, role in roles
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
 
 
 def test_a_service_that_is_told_to_stop_does_so_in_its_grace_period(running: Running) -> None:
