@@ -114,13 +114,8 @@ _MISSING = text("""
 
 
 def missing(
-    session: Session,
-    job: UUID,
-    tasks: Sequence[tuple[str, int]],
-    *,
-    pause: timedelta,
-    limit: int,
-) -> Sequence[Slot]:
+    job: UUID, tasks: Sequence[tuple[str, int]], *, pause: timedelta, limit: int
+) -> Question[Sequence[Slot]]:
     """Indices that want a new attempt and can have it: no pod of theirs is left.
 
     ``tasks`` are names and replicas. An index whose pod a kubelet refused is left out for
@@ -132,20 +127,19 @@ def missing(
         if replicas > 0
     ]
     values = {"job": job, "tasks": to_text(wanted), "pause": pause, "limit": limit}
-    return [Slot(*row) for row in batch.answer(session, batch.rows_of(_MISSING, values))]
+    return Question(_MISSING, values, lambda rows: [Slot(*row) for row in rows])
 
 
-def retry_at(session: Session, job: UUID, *, pause: timedelta) -> datetime | None:
+_RETRY_AT = text("""
+    select min(finished_at) + cast(:pause as interval) from attempt
+     where job_uid = :job and current and not superseded and outcome = 'Rejected'
+       and finished_at >= clock_timestamp() - cast(:pause as interval)
+""")
+
+
+def retry_at(job: UUID, *, pause: timedelta) -> Question[datetime | None]:
     """When the first index whose pod a kubelet refused may have another attempt."""
-    found: datetime | None = session.execute(
-        text(
-            "select min(finished_at) + :pause from attempt where job_uid = :job and current"
-            " and not superseded and outcome = 'Rejected'"
-            " and finished_at >= clock_timestamp() - :pause"
-        ),
-        {"job": job, "pause": pause},
-    ).scalar_one()
-    return found
+    return Question(_RETRY_AT, {"job": job, "pause": pause}, lambda rows: rows[0][0])
 
 
 _UNHANDLED = text("""

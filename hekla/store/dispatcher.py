@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -24,6 +25,11 @@ LONGEST_RETRY: Final = timedelta(seconds=10)
 """An act that was refused is tried again after so long at the latest."""
 POLL_SECONDS: Final = 0.1
 SOONEST_SECONDS: Final = 0.005
+TOGETHER: Final = 16
+"""Objects that a worker looks at at once, where that is possible."""
+RESTS: Final = 10
+"""How many times as long as asking for work took nobody asks again."""
+LONGEST_REST_SECONDS: Final = 0.08
 AHEAD: Final = 4
 """Claims taken for each worker: waiting ones cost no round trip, but must not wait long."""
 
@@ -47,6 +53,7 @@ class Dispatcher:
         max_requeues: int,
         lease: timedelta,
         tell: Callable[[Session, Claim], None],
+        together: Callable[[Sequence[Claim]], Sequence[Claim]] | None = None,
     ) -> None:
         """Take the rules.
 
@@ -59,12 +66,15 @@ class Dispatcher:
             max_requeues: after so many failures in a row somebody is told.
             lease: how long a claim lasts.
             tell: tells the object's owner of that; it may find the object gone.
+            together: looks at several objects at once, and returns the claims of those that
+                want a look of their own; if it raises, all do.
         """
         self._database = database
         self._nudge = nudge
         self._look = look
         self._kinds = list(kinds)
         self._tell = tell
+        self._together = together
         self._room = workers * AHEAD
         self._max_requeues = max_requeues
         self._lease = lease
@@ -88,18 +98,28 @@ class Dispatcher:
         heard = self._nudge.count
         claiming = work.claiming(self._kinds, limit=room, lease=self._lease)
         next_due = work.next_due(self._kinds)
+        began = time.monotonic()
         self._database.ask(claiming, next_due)
         claims = claiming.answer
-        for claim in claims:
-            with self._changed:
-                self._under_way += 1
-            self._threads.submit(self._guarded, claim)
+        cost = time.monotonic() - began
+        with self._changed:
+            self._under_way += len(claims)
+        size = 1 if self._together is None else TOGETHER
+        for first in range(0, len(claims), size):
+            self._threads.submit(self._several, claims[first : first + size])
         if len(claims) < room:  # there were no more
             pause = self._nudge.patience
             if next_due.answer is not None:
                 pause = min(pause, max(next_due.answer, SOONEST_SECONDS))
             self._heard = self._nudge.wait(max(heard, self._heard), pause)
+            if claims and self._together is not None:
+                # What comes due meanwhile is looked at together.
+                self._rest(min(RESTS * cost, LONGEST_REST_SECONDS))
         return True
+
+    def _rest(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping, seconds)
 
     @contextmanager
     def draining(self) -> Iterator[None]:
@@ -111,6 +131,22 @@ class Dispatcher:
                 self._stopping = True
                 self._changed.notify_all()
             self._threads.shutdown(wait=True)
+
+    def _several(self, claims: Sequence[Claim]) -> None:
+        alone = claims
+        if self._together is not None and len(claims) > 1 and not self._stopping:
+            try:
+                alone = self._together(claims)
+            except Exception as error:  # one of many may be the cause: each is tried alone
+                log.warning("looked at one by one", exc_info=error)
+            with self._changed:
+                self._under_way -= len(claims) - len(alone)
+                self._changed.notify_all()
+        for claim in alone:
+            try:
+                self._threads.submit(self._guarded, claim)
+            except RuntimeError:  # no more are taken
+                self._guarded(claim)
 
     def _guarded(self, claim: Claim) -> None:
         try:

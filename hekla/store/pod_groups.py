@@ -132,16 +132,26 @@ def reshape(session: Session, stored: StoredGroup, spec: PodGroupSpec) -> None:
         feed.record(session, feed.Change(KIND, str(stored.uid), version, feed.MODIFIED))
 
 
-_REMOVE = text("delete from pod_group where uid = :uid returning *")
+_REMOVE = text("""
+    with locked as (
+        select uid from pod_group where uid = any(:uids) order by uid for update
+    )
+    delete from pod_group where uid in (select uid from locked)
+    returning *
+""")
 
 
-def remove(session: Session, uid: UUID) -> None:
-    """Delete a group; watchers get its last state. Nothing happens if it is gone."""
-    removed = batch.answer(session, batch.rows_of(_REMOVE, {"uid": uid}))
-    if removed:
-        version = removed[0].version + 1
-        last = last_state(_to_group(removed[0]), version)
-        feed.record(session, feed.Change(KIND, str(uid), version, feed.DELETED, last))
+def remove(session: Session, *uids: UUID) -> None:
+    """Delete groups; watchers get their last states. Nothing happens to those that are gone."""
+    if not uids:
+        return
+    removed = batch.answer(session, batch.rows_of(_REMOVE, {"uids": list(uids)}))
+    changes = []
+    for row in removed:
+        version = row.version + 1
+        last = last_state(_to_group(row), version)
+        changes.append(feed.Change(KIND, str(row.uid), version, feed.DELETED, last))
+    feed.record(session, *changes)
 
 
 def get(session: Session, key: Key) -> StoredGroup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import text
@@ -10,6 +11,7 @@ from sqlalchemy import text
 from hekla.domain.attempt import Outcome, Span
 from hekla.domain.phases import JobAction, JobEvent
 from hekla.domain.trigger import Trigger, TriggerState, Waiting, Watched
+from hekla.store.batch import Question
 from hekla.store.database import Session
 from hekla.store.objects import to_text
 
@@ -30,28 +32,29 @@ _OF_JOB = text("""
 """)
 
 
-def of_job(session: Session, job: UUID, *, version: int, limit: int) -> Sequence[Watched]:
+def of_job(job: UUID, *, version: int, limit: int) -> Question[Sequence[Watched]]:
     """The triggers of a version that are armed, and all of its tasks and of the job."""
-    rows = session.execute(_OF_JOB, {"job": job, "version": version, "limit": limit})
-    return [
-        Watched(
-            trigger=Trigger(
-                version=row.version,
-                scope=row.scope,
-                event=JobEvent(row.event),
-                state=TriggerState(row.state),
-                action=JobAction(row.action),
-                due_at=row.due_at,
-                task=row.task,
-                index=row[7],
-            ),
-            attempt_phase=row.phase,
-            attempt_outcome=None if row.outcome is None else Outcome(row.outcome),
-            attempt_doomed=bool(row.doomed),
-            replaced=row.replaced,
-        )
-        for row in rows
-    ]
+    values = {"job": job, "version": version, "limit": limit}
+    return Question(_OF_JOB, values, lambda rows: [_to_watched(row) for row in rows])
+
+
+def _to_watched(row: Any) -> Watched:
+    return Watched(
+        trigger=Trigger(
+            version=row.version,
+            scope=row.scope,
+            event=JobEvent(row.event),
+            state=TriggerState(row.state),
+            action=JobAction(row.action),
+            due_at=row.due_at,
+            task=row.task,
+            index=row[7],
+        ),
+        attempt_phase=row.phase,
+        attempt_outcome=None if row.outcome is None else Outcome(row.outcome),
+        attempt_doomed=bool(row.doomed),
+        replaced=row.replaced,
+    )
 
 
 _PUT = text("""
@@ -127,20 +130,21 @@ def cancel_armed(session: Session, job: UUID) -> None:
     )
 
 
+_PENDING_UNARMED = text("""
+    select uid, task, index, extract(epoch from clock_timestamp() - created_at)::float8
+      from attempt a
+     where job_uid = :job and current and outcome is null and doomed is null
+       and phase = 'Pending' and task = any(cast(:tasks as text[]))
+       and not exists (
+           select from trigger t where t.job_uid = a.job_uid and t.version = :version
+              and t.scope = a.uid::text and t.event = 'PodPending')
+     order by created_at, uid limit :limit
+""")
+
+
 def pending_unarmed(
-    session: Session, job: UUID, *, version: int, tasks: Sequence[str], limit: int
-) -> Sequence[Waiting]:
+    job: UUID, *, version: int, tasks: Sequence[str], limit: int
+) -> Question[Sequence[Waiting]]:
     """Pending attempts of ``tasks`` without a PodPending trigger of ``version``."""
-    rows = session.execute(
-        text(
-            "select uid, task, index,"
-            " extract(epoch from clock_timestamp() - created_at)::float8 from attempt a"
-            " where job_uid = :job and current and outcome is null and doomed is null"
-            " and phase = 'Pending' and task = any(:tasks) and not exists ("
-            "   select from trigger t where t.job_uid = a.job_uid and t.version = :version"
-            "   and t.scope = a.uid::text and t.event = 'PodPending')"
-            " order by created_at, uid limit :limit"
-        ),
-        {"job": job, "version": version, "tasks": list(tasks), "limit": limit},
-    )
-    return [Waiting(*row) for row in rows]
+    values = {"job": job, "version": version, "tasks": list(tasks), "limit": limit}
+    return Question(_PENDING_UNARMED, values, lambda rows: [Waiting(*row) for row in rows])

@@ -50,10 +50,11 @@ from services.controller.many_calls import ManyCalls
 from services.controller.mirror.owning import Owning
 from services.controller.mirror.running import mirroring
 from services.controller.observer import Observer
-from services.controller.passes import Passes, tell_owner
+from services.controller.passes import Passes, PassLog, tell_owner
 from services.controller.pod_group_calls import PodGroupCalls
 from services.controller.queue_calls import QueueCalls
 from services.controller.queue_counts import QueueCounts
+from services.controller.rounds import Rounds
 from services.controller.servicers.jobs import JobServicer
 from services.controller.servicers.pod_groups import PodGroupServicer
 from services.controller.servicers.queues import QueueServicer
@@ -89,6 +90,24 @@ def observing(observer: Observer) -> Iterator[None]:
     finally:
         observer.stop()
         thread.join(timeout=10)
+
+
+def dispatching(
+    database: Database, nudge: Nudge, actor: Actor, replica: str, settings: ControllerConfig
+) -> Dispatcher:
+    """Has jobs looked at when they are due: together, or one by one."""
+    told, lease = PassLog(replica), settings.claim_lease
+    return Dispatcher(
+        database,
+        nudge,
+        Passes(database, actor, told, lease=lease).run,
+        kinds=[jobs.KIND],
+        workers=settings.workers,
+        max_requeues=settings.max_requeue_num,
+        lease=lease,
+        tell=partial(tell_owner, failures=settings.max_requeue_num),
+        together=Rounds(database, actor, told, lease=lease).look,
+    )
 
 
 def maintaining(database: Database, history_kept: timedelta) -> Callable[[], bool]:
@@ -165,7 +184,6 @@ def main(settings: ControllerConfig) -> None:
         )
         running.enter_context(nudge.running())
         observer = Observer(database, kube)
-        lease = settings.claim_lease
         counts, closing = QueueCounts(database), threading.Event()
         mirrors = running.enter_context(
             mirroring(
@@ -179,18 +197,8 @@ def main(settings: ControllerConfig) -> None:
                 closing=closing.set,
             )
         )
-        actor = Actor(kube, lease=lease, owning=Owning(kube, mirrors.mirror))
-        passes = Passes(database, actor, replica=replica, lease=lease)
-        dispatcher = Dispatcher(
-            database,
-            nudge,
-            passes.run,
-            kinds=[jobs.KIND],
-            workers=settings.workers,
-            max_requeues=settings.max_requeue_num,
-            lease=lease,
-            tell=partial(tell_owner, failures=settings.max_requeue_num),
-        )
+        actor = Actor(kube, lease=settings.claim_lease, owning=Owning(kube, mirrors.mirror))
+        dispatcher = dispatching(database, nudge, actor, replica, settings)
         running.enter_context(observing(observer))
         running.enter_context(dispatcher.draining())
         queue_calls = QueueCalls(database, admission, counts, mirrors.queues, closing)

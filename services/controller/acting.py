@@ -7,11 +7,11 @@ attempt's, it carries the attempt's uid, and a deletion names the pod's uid.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from hekla import failpoint
@@ -72,8 +72,7 @@ class Done:
         self.refused = {"reason": reason, "message": message}
 
 
-@dataclass(frozen=True, slots=True)
-class Acted:
+class Acted(NamedTuple):
     """Acts, and what came of them."""
 
     stored: StoredJob
@@ -120,15 +119,35 @@ class Actor:
 
     def act(self, stored: StoredJob, acts: Acts) -> Acted:
         """Do it; ``note`` what came of it."""
-        done = Done()
-        if acts.delete:
-            self._delete(stored, acts.delete, done)
-        failpoint.hit("controller.slow-act")
-        if acts.create:
-            self._create(stored, acts.create, done)
-        return Acted(stored, acts, done)
+        [acted] = self.act_on([(stored, acts)])
+        return acted
 
-    def _create(self, stored: StoredJob, planned: Sequence[Attempt], done: Done) -> None:
+    def act_on(self, wanted: Sequence[tuple[StoredJob, Acts]]) -> Sequence[Acted]:
+        """Do what there is to do for several jobs; their pods are made together."""
+        acted = [Acted(stored, acts, Done()) for stored, acts in wanted]
+        for stored, acts, done in acted:
+            if acts.delete:
+                self._delete(stored, acts.delete, done)
+        failpoint.hit("controller.slow-act")
+        asked = [
+            (one, attempt, pod)
+            for one in acted
+            if one.acts.create
+            for attempt, pod in self._pods_of(one)
+        ]
+        replies = self._kube.create_many(
+            PODS, [pod for _, _, pod in asked], timeout=self._timeout
+        )
+        for (one, attempt, _), reply in zip(asked, replies, strict=True):
+            self._created(one.stored, attempt, reply, one.done)
+        return acted
+
+    def makes_pods_at_once(self, stored: StoredJob) -> bool:
+        """Whether nothing else has to be made before the job's pods."""
+        return self._owning is None or self._owning.is_settled(stored)
+
+    def _pods_of(self, one: Acted) -> Iterator[tuple[Attempt, Mapping[str, Any]]]:
+        stored, acts, done = one
         owned = (
             NOBODY if self._owning is None else self._owning.of(stored, timeout=self._timeout)
         )
@@ -142,17 +161,11 @@ class Actor:
         if owned.uid is not None:
             owner = str(owned.uid)
             done.custom_uid = owned.uid if owned.uid != stored.custom_uid else None
-        pods: list[Mapping[str, Any]] = []
-        made_for: list[Attempt] = []
-        for attempt in planned:
+        for attempt in acts.create:
             task = policies.find_task(stored.job.spec, attempt.task)
             if task is None:
                 continue  # the next pass dooms what has no place
-            pods.append(build_pod(stored.job, task, attempt, owner_uid=owner))
-            made_for.append(attempt)
-        replies = self._kube.create_many(PODS, pods, timeout=self._timeout)
-        for attempt, reply in zip(made_for, replies, strict=True):
-            self._created(stored, attempt, reply, done)
+            yield attempt, build_pod(stored.job, task, attempt, owner_uid=owner)
 
     def _created(self, stored: StoredJob, attempt: Attempt, reply: Reply, done: Done) -> None:
         known = reply.object if reply.ok or reply.status == HTTPStatus.CONFLICT else None

@@ -10,9 +10,8 @@ from hekla.api.job import Job
 from hekla.store import jobs, work
 from hekla.store.database import Session
 from hekla.store.jobs import StoredJob
-from services.controller.core.following import next_due
+from services.controller.core.following import follow
 from services.controller.core.observed import Counters, Observed
-from services.controller.core.plan import plan
 from services.controller.recording import record
 
 
@@ -25,14 +24,10 @@ def look_at(session: Session, stored: StoredJob) -> Job:
         created_at=at,
         counters=Counters(**stored.counters),
     )
-    decided = plan(observed, at)
-    recorded = record(session, stored, observed, decided, at)
-    quiet, due_at = next_due(observed, decided, recorded.status, at)
-    if decided.again and not quiet:
+    chain = follow(observed, at)
+    recorded = record(session, stored, chain, at)
+    if chain.decided.again and not chain.quiet:
         work.wake(session, jobs.KIND, str(stored.uid))
-    elif due_at is not None:
-        work.wake(session, jobs.KIND, str(stored.uid), due_at=due_at)
-    if recorded.status == stored.job.status:
-        return stored.job
-    meta = stored.job.metadata.model_copy(update={"resource_version": str(stored.version + 1)})
-    return stored.job.model_copy(update={"metadata": meta, "status": recorded.status})
+    elif chain.due_at is not None:
+        work.wake(session, jobs.KIND, str(stored.uid), due_at=chain.due_at)
+    return recorded.stored.job

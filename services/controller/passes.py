@@ -19,7 +19,7 @@ from hekla import failpoint
 from hekla.domain.attempt import Attempt
 from hekla.domain.errors import ConflictError, NotFoundError
 from hekla.domain.phases import FINISHED
-from hekla.store import attempts, batch, events, jobs, work
+from hekla.store import attempts, batch, events, jobs, pod_groups, work
 from hekla.store.database import Database, Session
 from hekla.store.dispatcher import LONGEST_RETRY, backoff
 from hekla.store.events import Event
@@ -27,9 +27,7 @@ from hekla.store.jobs import StoredJob
 from hekla.store.work import Claim
 from hekla.telemetry import metrics
 from services.controller.acting import Acted, Actor, Acts, note
-from services.controller.core.following import next_due
-from services.controller.core.observed import Observed, Plan
-from services.controller.core.plan import plan
+from services.controller.core.following import Chain, follow
 from services.controller.reading import SLICE, read
 from services.controller.recording import record
 
@@ -50,13 +48,15 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-def _count(stored: StoredJob, decided: Plan) -> None:
-    """Move the counters of what was decided."""
-    if decided.event:
-        metrics.policy_actions.labels(decided.event, decided.action).inc()
+def count(stored: StoredJob, chain: Chain) -> None:
+    """Move the counters of what was decided about a job, as it was."""
     before = stored.job.status.state.phase
-    if decided.phase in FINISHED and decided.phase != before:
-        metrics.jobs_ended.labels(str(decided.phase), stored.job.spec.queue).inc()
+    for _, decided in chain.steps:
+        if decided.event:
+            metrics.policy_actions.labels(decided.event, decided.action).inc()
+        if decided.phase in FINISHED and decided.phase != before:
+            metrics.jobs_ended.labels(str(decided.phase), stored.job.spec.queue).inc()
+        before = decided.phase
 
 
 def tell_owner(session: Session, claim: Claim, *, failures: int) -> None:
@@ -74,7 +74,7 @@ def tell_owner(session: Session, claim: Claim, *, failures: int) -> None:
     events.add(session, uid, [Event(events.WARNING, "ControllerError", message)])
 
 
-def _rest(began: float) -> timedelta:
+def rest_after(began: float) -> timedelta:
     """For how long news of a job need not be looked at, which also gathers them.
 
     By what a look costs; what acting took is no reason to wait: a job whose thousand pods
@@ -83,15 +83,41 @@ def _rest(began: float) -> timedelta:
     return min(3 * timedelta(seconds=time.monotonic() - began), LONGEST_REST)
 
 
+class PassLog:
+    """Tells of passes that ended: a line of the log each, and figures."""
+
+    def __init__(self, replica: str) -> None:
+        self._replica = replica
+
+    def ended(
+        self, claim: Claim, wall: datetime, spent: float, outcome: Outcome, *, slices: int
+    ) -> None:
+        """Tell of one that began at ``wall`` and took ``spent`` seconds."""
+        metrics.passes.labels("job", str(outcome)).inc()
+        metrics.pass_seconds.labels("job").observe(spent)
+        log.info(
+            "pass",
+            extra={
+                "job": claim.uid,
+                "replica": self._replica,
+                "token": str(claim.token),
+                "started": wall.isoformat(),
+                "ended": (wall + timedelta(seconds=spent)).isoformat(),
+                "outcome": str(outcome),
+                "slices": slices,
+            },
+        )
+
+
 class Passes:
     """Makes passes over jobs, for any number of workers."""
 
     def __init__(
-        self, database: Database, actor: Actor, *, replica: str, lease: timedelta
+        self, database: Database, actor: Actor, told: PassLog, *, lease: timedelta
     ) -> None:
         self._database = database
         self._actor = actor
-        self._replica = replica
+        self._told = told
         self._lease = lease
 
     def run(self, claim: Claim) -> Outcome:
@@ -117,32 +143,9 @@ class Passes:
             outcome = Outcome.LOST
             self._release(claim, due_now=True)
         finally:
-            self._tell(claim, wall, time.monotonic() - started, outcome, slices)
+            spent = time.monotonic() - started
+            self._told.ended(claim, wall, spent, outcome or Outcome.FAILED, slices=slices)
         return outcome
-
-    def _tell(
-        self,
-        claim: Claim,
-        wall: datetime,
-        spent: float,
-        outcome: Outcome | None,
-        slices: int,
-    ) -> None:
-        ended = outcome or Outcome.FAILED
-        metrics.passes.labels("job", str(ended)).inc()
-        metrics.pass_seconds.labels("job").observe(spent)
-        log.info(
-            "pass",
-            extra={
-                "job": claim.uid,
-                "replica": self._replica,
-                "token": str(claim.token),
-                "started": wall.isoformat(),
-                "ended": (wall + timedelta(seconds=spent)).isoformat(),
-                "outcome": str(ended),
-                "slices": slices,
-            },
-        )
 
     def _slice(
         self, claim: Claim, started: float, before: Acted | None
@@ -156,38 +159,35 @@ class Passes:
             if before is not None:
                 work.hold(session, claim)
                 note(session, before)
-            at, stored, observed = read(session, claim)
-            decided = plan(observed, at)
-            recorded = record(session, stored, observed, decided, at)
-            quiet, due_at = next_due(observed, decided, recorded.status, at)
+            at, found, observed = read(session, claim)
+            chain = follow(observed, at)
+            planned, stored, groups = record(session, found, chain, at)
+            pod_groups.remove(session, *groups)
             spent = timedelta(seconds=time.monotonic() - started)
             failed = before is not None and before.done.failed
             acts, whole = Acts(), False
             if not failed and spent <= LONGEST_PASS:
-                acts, whole = self._acts(session, stored, observed, decided, recorded.planned)
+                acts, whole = _acts(session, chain, stored, planned)
             outcome = None
             if acts:
                 work.extend(session, claim, self._lease)
             else:
-                again = decided.again and not quiet
                 outcome = self._end(
                     session,
                     claim,
-                    decided,
+                    chain,
                     spent,
-                    due_at,
                     failed=failed,
-                    again=again,
-                    rest=_rest(began),
+                    rest=rest_after(began),
                 )
-        rest = _rest(began)
+        rest = rest_after(began)
         failpoint.hit("controller.commit-unknown")
-        _count(stored, decided)
+        count(found, chain)
         failpoint.hit("controller.recorded")
         acted = self._actor.act(stored, acts) if acts else None
         failpoint.hit("controller.acted")
-        if acted is not None and whole and quiet and not acted.done.failed:
-            outcome = self._conclude(claim, acted, due_at, rest)
+        if acted is not None and whole and chain.quiet and not acted.done.failed:
+            outcome = self._conclude(claim, acted, chain.due_at, rest)
         return outcome, acted
 
     def _conclude(
@@ -203,60 +203,52 @@ class Passes:
         self,
         session: Session,
         claim: Claim,
-        decided: Plan,
+        chain: Chain,
         spent: timedelta,
-        due_at: datetime | None,
         *,
         failed: bool,
-        again: bool,
         rest: timedelta,
     ) -> Outcome | None:
         """Give the claim back, unless there is more to decide and time left for it."""
-        if decided.retire:
+        if chain.decided.retire:
             work.release(session, claim)
             return Outcome.GONE
         if failed:
             work.fail(session, claim, backoff=backoff(claim.failures, LONGEST_RETRY))
             return Outcome.WAITS
         late = spent > LONGEST_PASS
-        if again and not late:
+        if chain.decided.again and not chain.quiet and not late:
             return None
         if late:  # others get a turn; there may be more to do
             work.wake(session, claim.kind, claim.uid)
-        work.release(session, claim, due_at=due_at, rest=rest)
+        work.release(session, claim, due_at=chain.due_at, rest=rest)
         return Outcome.DONE
-
-    def _acts(
-        self,
-        session: Session,
-        stored: StoredJob,
-        observed: Observed,
-        decided: Plan,
-        just_planned: Sequence[Attempt],
-    ) -> tuple[Acts, bool]:
-        """What there is to do for the job, and whether that is known to be all."""
-        if decided.retire:
-            return Acts(), False
-        counts = observed.counts.values()
-        planned = sum(one.planned for one in counts)
-        # Pods that are there, and are neither to run nor running.
-        others = observed.present - sum(one.live - one.terminating for one in counts)
-        if just_planned and not (planned or decided.kills or others):
-            return Acts(create=just_planned), len(just_planned) < SLICE
-        create = delete = None
-        if decided.slots or planned:
-            create = attempts.creating(stored.uid, limit=SLICE)
-        if decided.kills or others:
-            delete = attempts.deleting(stored.uid, limit=SLICE)
-        batch.ask(session, *filter(None, [create, delete]))
-        acts = Acts(
-            create=create.answer if create is not None else (),
-            delete=delete.answer if delete is not None else (),
-        )
-        return acts, False
 
     def _release(self, claim: Claim, *, due_now: bool = False) -> None:
         with self._database.transaction() as session:
             if due_now:
                 work.wake(session, claim.kind, claim.uid)
             work.release(session, claim)
+
+
+def _acts(
+    session: Session, chain: Chain, stored: StoredJob, just_planned: Sequence[Attempt]
+) -> tuple[Acts, bool]:
+    """What there is to do for the job, and whether that is known to be all."""
+    observed, decided = chain.observed, chain.decided
+    if decided.retire:
+        return Acts(), False
+    planned = sum(one.planned for one in observed.counts.values())
+    if just_planned and not (planned or decided.kills or observed.others):
+        return Acts(create=just_planned), len(just_planned) < SLICE
+    create = delete = None
+    if decided.slots or planned:
+        create = attempts.creating(stored.uid, limit=SLICE)
+    if decided.kills or observed.others:
+        delete = attempts.deleting(stored.uid, limit=SLICE)
+    batch.ask(session, *filter(None, [create, delete]))
+    acts = Acts(
+        create=create.answer if create is not None else (),
+        delete=delete.answer if delete is not None else (),
+    )
+    return acts, False

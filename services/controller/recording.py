@@ -1,47 +1,60 @@
-"""Writes down what a pass decided, in the transaction that holds its claim."""
+"""Writes down what was decided about a job, in the transaction that holds its claim."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from hekla.api.job import JobStatus
 from hekla.domain.attempt import Attempt
-from hekla.domain.phases import FINISHED, JobPhase
 from hekla.store import attempts, commands, events, history, jobs, pod_groups, triggers
 from hekla.store.database import Session
 from hekla.store.events import Event
 from hekla.store.jobs import StoredJob
+from services.controller.core.following import Chain
 from services.controller.core.observed import GroupStep, Observed, Plan
-from services.controller.core.status import status
+from services.controller.core.status import write
 from services.controller.reading import task_counts
 
 
 class Recorded(NamedTuple):
-    """What became of a plan in the store."""
+    """What became of plans in the store."""
 
     planned: Sequence[Attempt]
     """Attempts that were written down, whose pods are to be made."""
-    status: JobStatus
+    stored: StoredJob
+    """The job as it is now."""
+    groups: Sequence[UUID] = ()
+    """Pod groups that are still to be removed, with those of other jobs."""
 
 
-def record(
-    session: Session, stored: StoredJob, observed: Observed, plan: Plan, now: datetime
-) -> Recorded:
-    """Write all of a plan.
+def record(session: Session, stored: StoredJob, chain: Chain, now: datetime) -> Recorded:
+    """Write all of the plans.
 
     Raises:
-        ConflictError: the job changed since it was read; nothing of the plan may be done.
+        ConflictError: the job changed since it was read; nothing of them may be done.
     """
-    commands.forget(session, plan.commands)
-    if plan.retire:
-        history.retire(session, stored)
-        return Recorded((), stored.job.status)
-    if plan.expire:
-        jobs.mark_deleting(session, stored.uid)
-        return Recorded((), stored.job.status)
+    planned: Sequence[Attempt] = ()
+    groups: list[UUID] = []
+    for observed, decided in chain.steps:
+        commands.forget(session, decided.commands)
+        if decided.retire:
+            history.retire(session, stored)
+            return Recorded((), stored)
+        if decided.expire:
+            jobs.mark_deleting(session, stored.uid)
+            return Recorded((), stored)
+        planned = _one(session, stored, observed, decided)
+        if decided.group is GroupStep.REMOVE and observed.group is not None:
+            groups.append(observed.group.uid)
+    return Recorded(planned, _written(session, stored, chain, now), groups)
+
+
+def _one(
+    session: Session, stored: StoredJob, observed: Observed, plan: Plan
+) -> Sequence[Attempt]:
     for kill in plan.kills:
         attempts.doom(session, stored.uid, kill)
     group = _group(session, stored, observed, plan)
@@ -55,18 +68,16 @@ def record(
         stored.uid,
         [Event(note.weight, note.reason, note.message) for note in plan.notes],
     )
-    return Recorded(planned, _status(session, stored, observed, plan, now))
+    return planned
 
 
 def _group(session: Session, stored: StoredJob, observed: Observed, plan: Plan) -> UUID | None:
-    """Do what the plan says of the pod group; return the uid of the one there is."""
+    """Do what the plan says of the pod group, but remove it; return the uid of the one kept."""
     had = observed.group
     match plan.group:
         case GroupStep.KEEP:
             return had.uid if had is not None else None
         case GroupStep.REMOVE:
-            if had is not None:
-                pod_groups.remove(session, had.uid)
             return None
         case GroupStep.ENSURE if had is not None:
             assert plan.group_spec is not None
@@ -94,34 +105,35 @@ def _triggers(session: Session, stored: StoredJob, plan: Plan) -> None:
         triggers.carry(session, stored.uid, before=before, version=plan.version)
 
 
-def _status(
-    session: Session, stored: StoredJob, observed: Observed, plan: Plan, now: datetime
-) -> JobStatus:
+def _written(session: Session, stored: StoredJob, chain: Chain, now: datetime) -> StoredJob:
+    observed, decided = chain.observed, chain.decided
     counts = observed.counts
-    if plan.kills:
+    if decided.kills:
         counts = task_counts(attempts.counts(session, stored.uid))
-    started_at = stored.started_at
-    if started_at is None and plan.phase is JobPhase.RUNNING:
-        started_at = now
-    finished_at = (stored.finished_at or now) if plan.phase in FINISHED else None
-    shown = status(
-        stored.job, plan, counts, started_at=started_at, finished_at=finished_at, now=now
-    )
+    written = write(observed, decided, counts, now)
     counters = {
-        "evictions": plan.counters.evictions,
-        "resumes": plan.counters.resumes,
-        "generation": plan.counters.generation,
+        "evictions": decided.counters.evictions,
+        "resumes": decided.counters.resumes,
+        "generation": decided.counters.generation,
     }
-    was = (stored.job.status, stored.counters, stored.started_at, stored.finished_at)
-    if (shown, counters, started_at, finished_at) == was:
-        return shown
-    jobs.record(
+    was = (stored.job.status, stored.started_at, stored.finished_at, stored.counters)
+    if (*written, counters) == was:
+        return stored
+    version = jobs.record(
         session,
         stored,
-        status=shown,
+        status=written.status,
         counters=counters,
-        started_at=started_at,
-        finished_at=finished_at,
+        started_at=written.started_at,
+        finished_at=written.finished_at,
         locked=True,
     )
-    return shown
+    meta = stored.job.metadata.model_copy(update={"resource_version": str(version)})
+    return replace(
+        stored,
+        job=stored.job.model_copy(update={"metadata": meta, "status": written.status}),
+        version=version,
+        counters=counters,
+        started_at=written.started_at,
+        finished_at=written.finished_at,
+    )

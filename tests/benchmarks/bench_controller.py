@@ -31,7 +31,7 @@ from hekla.store.migrate import migrate
 from hekla.v1 import job_service_pb2 as messages
 from hekla.v1.job_service_pb2_grpc import JobServiceStub
 from services.controller.acting import Actor
-from services.controller.passes import Passes
+from services.controller.passes import Passes, PassLog
 from tests.support.controller_scene import Driver, Pods, message
 from tests.support.factories import make_job as make_admitted, make_task as make_admitted_task
 from tests.support.objects import make_job, make_task
@@ -208,7 +208,7 @@ def lives(database: Database) -> None:
     """Jobs of one pod from submission until their pods are asked for, one after the other."""
     pods = Pods()
     actor = Actor(cast("KubeClient", pods), lease=LEASE)
-    runner = Passes(database, actor, replica="bench", lease=LEASE)
+    runner = Passes(database, actor, PassLog("bench"), lease=LEASE)
     uids = [submit(database, f"j{number}", 1) for number in range(100)]
     driver = Driver(database, pods)
 

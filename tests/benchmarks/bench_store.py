@@ -20,7 +20,7 @@ from sqlalchemy import text
 
 from hekla.api.job import JobStatus
 from hekla.domain.attempt import Kill, Slot
-from hekla.store import attempts, feed, jobs, observations, pod_groups, queues, work
+from hekla.store import attempts, batch, feed, jobs, observations, pod_groups, queues, work
 from hekla.store.database import Database
 from hekla.store.hub import Hub
 from hekla.store.migrate import migrate
@@ -74,15 +74,15 @@ def claims(database: Database) -> None:
     """Objects that are woken, claimed and forgotten over and over."""
     uids = [str(uuid4()) for _ in range(OBJECTS)]
     for held in (False, True):
-        for batch, looks in ((BATCH, 4 * OBJECTS), (1, OBJECTS // 5)):
+        for size, looks in ((BATCH, 4 * OBJECTS), (1, OBJECTS // 5)):
             empty(database)
             done = 0
 
-            def look(batch: int = batch, looks: int = looks) -> None:
+            def look(size: int = size, looks: int = looks) -> None:
                 nonlocal done
                 while done < looks:
                     with database.transaction() as session:
-                        found = work.claim(session, ["thing"], limit=batch, lease=MINUTE)
+                        found = work.claim(session, ["thing"], limit=size, lease=MINUTE)
                     if not found:
                         with database.transaction() as session:
                             work.wake(session, "thing", *uids)
@@ -94,7 +94,7 @@ def claims(database: Database) -> None:
 
             with long_snapshot(database) if held else nullcontext():
                 seconds = timed(look)
-            how = f"in batches of {batch}" if batch > 1 else "one at a time"
+            how = f"in batches of {size}" if size > 1 else "one at a time"
             snapshot = ", a snapshot held open" if held else ""
             say(f"claims {how}{snapshot}", done / seconds, "/s")
 
@@ -200,7 +200,9 @@ def passes(database: Database) -> None:
     def all_missing() -> list[Slot]:
         with database.transaction() as session:
             return list(
-                attempts.missing(session, job.uid, [("t", PODS)], pause=MINUTE, limit=PODS)
+                batch.answer(
+                    session, attempts.missing(job.uid, [("t", PODS)], pause=MINUTE, limit=PODS)
+                )
             )
 
     slots = all_missing()
@@ -228,7 +230,9 @@ def passes(database: Database) -> None:
     def read() -> None:
         with database.transaction() as session:
             attempts.counts(session, job.uid)
-            attempts.missing(session, job.uid, [("t", PODS)], pause=MINUTE, limit=500)
+            batch.answer(
+                session, attempts.missing(job.uid, [("t", PODS)], pause=MINUTE, limit=500)
+            )
             attempts.unhandled(session, job.uid, limit=500)
             attempts.to_create(session, job.uid, limit=500)
             attempts.to_delete(session, job.uid, limit=500)

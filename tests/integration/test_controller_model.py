@@ -34,7 +34,8 @@ from hekla.store import attempts, commands, events, history, jobs, pod_groups, w
 from hekla.store.database import Database
 from services.controller.acting import Actor
 from services.controller.observer import Observer
-from services.controller.passes import Passes
+from services.controller.passes import Passes, PassLog
+from services.controller.rounds import Rounds
 from tests.support.factories import make_job, make_task, policies
 from tests.support.pod_api import PodApi
 from tests.support.postgres import Server
@@ -61,7 +62,9 @@ class JobMachine(RuleBasedStateMachine):
         client = cast("KubeClient", self.api)
         self.observer = Observer(self.database, client)
         actor = Actor(client, lease=LEASE)
-        self.passes = Passes(self.database, actor, replica="model", lease=LEASE)
+        told = PassLog("model")
+        self.passes = Passes(self.database, actor, told, lease=LEASE)
+        self.rounds = Rounds(self.database, actor, told, lease=LEASE)
         self.uid = uuid4()
         self.succeeded: set[tuple[str, int, int]] = set()
         self.epoch = 1
@@ -99,28 +102,29 @@ class JobMachine(RuleBasedStateMachine):
 
     # The controller.
 
-    @rule()
-    def look(self) -> None:
-        """One pass, now."""
+    @rule(way=st.sampled_from(["together", "alone"]))
+    def look(self, way: str = "alone") -> None:
+        """One look, now: as one of several jobs, or by itself."""
         with self.database.transaction() as session:
             work.wake(session, jobs.KIND, str(self.uid), urgent=True)
             session.execute(
                 text("update work set due_at = clock_timestamp(), claimed_until = null")
             )
             claims = work.claim(session, [jobs.KIND], limit=1, lease=LEASE)
-        for claim in claims:
+        for claim in self.rounds.look(claims) if way == "together" else claims:
             self.passes.run(claim)
 
     @rule(
+        way=st.sampled_from(["together", "alone"]),
         where=st.sampled_from(
             ["controller.recorded", "controller.acted", "controller.commit-unknown"]
-        )
+        ),
     )
-    def crash(self, where: str) -> None:
-        """A pass that dies at a named place."""
+    def crash(self, way: str, where: str) -> None:
+        """A look that dies at a named place."""
         with failpoint.armed(f"{where}=raise"):
             try:
-                self.look()
+                self.look(way)
             except failpoint.FailpointError:
                 return
 

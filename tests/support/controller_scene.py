@@ -50,10 +50,11 @@ from services.controller.job_calls import JobCalls
 from services.controller.logs import PodLogs
 from services.controller.many_calls import ManyCalls
 from services.controller.observer import Observer
-from services.controller.passes import Outcome, Passes
+from services.controller.passes import Outcome, Passes, PassLog
 from services.controller.pod_group_calls import SCHEDULER_LEASE, PodGroupCalls
 from services.controller.queue_calls import QueueCalls
 from services.controller.queue_counts import QueueCounts
+from services.controller.rounds import Rounds
 from services.controller.servicers.jobs import JobServicer
 from services.controller.servicers.pod_groups import PodGroupServicer
 from services.controller.servicers.queues import QueueServicer
@@ -274,14 +275,23 @@ class Driver:
         self.pods = pods or Pods()
         client = cast("KubeClient", self.pods)
         self.observer = Observer(database, client)
-        self.passes = Passes(database, Actor(client, lease=LEASE), replica="test", lease=LEASE)
+        actor, told = Actor(client, lease=LEASE), PassLog("test")
+        self.passes = Passes(database, actor, told, lease=LEASE)
+        self.rounds = Rounds(database, actor, told, lease=LEASE)
 
-    def look(self, *uids: UUID | str) -> list[Outcome]:
-        """One pass over each job, now, whatever it waits for."""
+    def claim(self, *uids: UUID | str) -> list[Claim]:
+        """Claim these jobs, whatever they wait for."""
         with self.database.transaction() as session:
             values = {"kind": jobs.KIND, "uids": [str(uid) for uid in uids], "lease": LEASE}
-            claims = [Claim(*row) for row in session.execute(_CLAIM_NOW, values)]
-        return [self.passes.run(claim) for claim in claims]
+            return [Claim(*row) for row in session.execute(_CLAIM_NOW, values)]
+
+    def look(self, *uids: UUID | str) -> list[Outcome]:
+        """One pass over each job, now."""
+        return [self.passes.run(claim) for claim in self.claim(*uids)]
+
+    def look_together(self, *uids: UUID | str) -> set[UUID]:
+        """One look at all of the jobs, now; those that want a look of their own."""
+        return {UUID(claim.uid) for claim in self.rounds.look(self.claim(*uids))}
 
     def admit(self, uid: UUID | str, phase: PodGroupPhase = PodGroupPhase.INQUEUE) -> None:
         """The scheduler's word on the job's group."""

@@ -39,7 +39,7 @@ from services.controller.job_calls import JobCalls
 from services.controller.mirror.owning import Owning
 from services.controller.mirror.running import mirroring
 from services.controller.observer import Observer
-from services.controller.passes import Passes
+from services.controller.passes import Passes, PassLog
 from services.controller.pod_group_calls import SCHEDULER_LEASE
 from services.controller.queue_counts import QueueCounts
 from tests.support.controller_scene import webhook_at
@@ -305,7 +305,7 @@ def mirror_scene(
         passes = Passes(
             database,
             Actor(kube, lease=LEASE, owning=Owning(kube, scene)),
-            replica="test",
+            PassLog("test"),
             lease=LEASE,
         )
         dispatcher = Dispatcher(

@@ -112,6 +112,11 @@ class Observed:
         return JobPhase(self.job.status.state.phase or JobPhase.PENDING)
 
     @property
+    def others(self) -> int:
+        """Pods that are there, and are neither to run nor running."""
+        return self.present - sum(one.live - one.terminating for one in self.counts.values())
+
+    @property
     def version(self) -> int:
         """Raised by every restart and resume of the whole job."""
         return self.job.status.version

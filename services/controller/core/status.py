@@ -4,11 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from hekla.api.job import Job, JobCondition, JobState, JobStatus, TaskState
 from hekla.domain import duration, timestamps
-from hekla.domain.phases import PodPhase
-from services.controller.core.observed import Plan, TaskCounts
+from hekla.domain.phases import FINISHED, JobPhase, PodPhase
+from services.controller.core.observed import Observed, Plan, TaskCounts
+
+
+class Written(NamedTuple):
+    """What a job's row says of it."""
+
+    status: JobStatus
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+def write(
+    observed: Observed, decided: Plan, counts: Mapping[str, TaskCounts], now: datetime
+) -> Written:
+    """What the row says once a plan is carried out, and there are so many pods."""
+    started_at = observed.started_at
+    if started_at is None and decided.phase is JobPhase.RUNNING:
+        started_at = now
+    finished_at = (observed.finished_at or now) if decided.phase in FINISHED else None
+    shown = status(
+        observed.job,
+        decided,
+        counts,
+        started_at=started_at,
+        finished_at=finished_at,
+        now=now,
+    )
+    return Written(shown, started_at, finished_at)
 
 
 def status(

@@ -56,6 +56,12 @@ class Owning:
         self._kube = kube
         self._mirror = mirror
 
+    def is_settled(self, stored: StoredJob) -> bool:
+        """Whether what pods of this job belong to is known, or that they belong to nothing."""
+        if self._mirror.installed is Installed.YES:
+            return stored.custom_uid is not None and self._mirror.problem() is None
+        return self._mirror.installed is Installed.NO
+
     def of(self, stored: StoredJob, *, timeout: float) -> Owned:
         """What pods of this job belong to; the custom resource is made if it has none."""
         if self._mirror.installed is not Installed.YES:

@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -28,18 +28,33 @@ from tests.support.controller_scene import LEASE, Driver
 from tests.support.store import add_job, due, value
 from tests.support.waiting import wait_until
 
+Together = Callable[[Sequence[Claim]], Sequence[Claim]]
+
 SLACK_SECONDS = 2.0
 """Seconds that a look may take on a machine with much else to do."""
 
 
 def make(
-    database: Database, look: Callable[[Claim], object], *, workers: int = 2, requeues: int = 3
+    database: Database,
+    look: Callable[[Claim], object],
+    *,
+    workers: int = 2,
+    requeues: int = 3,
+    together: Together | None = None,
 ) -> Dispatcher:
-    return make_hearing(database, look, workers=workers, requeues=requeues)[0]
+    dispatcher, _ = make_hearing(
+        database, look, workers=workers, requeues=requeues, together=together
+    )
+    return dispatcher
 
 
 def make_hearing(
-    database: Database, look: Callable[[Claim], object], *, workers: int = 2, requeues: int = 3
+    database: Database,
+    look: Callable[[Claim], object],
+    *,
+    workers: int = 2,
+    requeues: int = 3,
+    together: Together | None = None,
 ) -> tuple[Dispatcher, Nudge]:
     """A dispatcher, and by what it hears of changes once that runs."""
     nudge = Nudge(database.url)
@@ -53,6 +68,7 @@ def make_hearing(
         max_requeues=requeues,
         lease=LEASE,
         tell=partial(tell_owner, failures=requeues),
+        together=together,
     )
     return dispatcher, nudge
 
@@ -106,6 +122,48 @@ def test_due_jobs_are_looked_at_and_then_forgotten(database: Database) -> None:
         assert driver.job(uid).job.status.conditions
     with database.transaction() as session:
         assert value(session, "select count(*) from work") == 0
+
+
+def test_jobs_that_are_due_together_are_looked_at_together(database: Database) -> None:
+    driver = Driver(database)
+    uids = {add_job(database, f"j{number}").uid for number in range(5)}
+    alone, rounds = [], []
+
+    def together(claims: Sequence[Claim]) -> Sequence[Claim]:
+        rounds.append(len(claims))
+        first, *others = claims
+        return [first, *driver.rounds.look(others)]
+
+    def look(claim: Claim) -> None:
+        alone.append(UUID(claim.uid))
+        driver.passes.run(claim)
+
+    with dispatching(make(database, look, together=together)):
+        wait_until(lambda: due(database) == set(), what="every job to be looked at")
+
+    assert rounds == [5]
+    assert len(alone) == 1
+    for uid in uids:
+        assert driver.job(uid).job.status.conditions
+    with database.transaction() as session:
+        assert value(session, "select count(*) from work") == 0
+
+
+def test_jobs_that_cannot_be_looked_at_together_are_one_by_one(database: Database) -> None:
+    driver = Driver(database)
+    uids = {add_job(database, f"j{number}").uid for number in range(5)}
+
+    def together(_: Sequence[Claim]) -> Sequence[Claim]:
+        raise UnavailableError("the connection broke")
+
+    # So few are under way at once that what is over must not count any more.
+    with dispatching(make(database, driver.passes.run, workers=1, together=together)):
+        wait_until(lambda: due(database) == set(), what="every job to be looked at")
+        uids |= {add_job(database, f"k{number}").uid for number in range(5)}
+        wait_until(lambda: due(database) == set(), what="the later ones to be looked at")
+
+    for uid in uids:
+        assert driver.job(uid).job.status.conditions
 
 
 def test_a_job_that_comes_later_is_looked_at_at_once(database: Database) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from hekla.domain.attempt import Kill, Outcome, Slot, Span
 from hekla.domain.errors import ConflictError
-from hekla.store import attempt_pages, attempts, observations
+from hekla.store import attempt_pages, attempts, batch, observations
 from hekla.store.attempts import Counts
 from hekla.store.database import Database, now
 from hekla.store.jobs import StoredJob
@@ -50,7 +50,9 @@ def missing(
     **tasks: int,
 ) -> Sequence[Slot]:
     with database.transaction() as session:
-        return attempts.missing(session, job.uid, list(tasks.items()), pause=pause, limit=limit)
+        return batch.answer(
+            session, attempts.missing(job.uid, list(tasks.items()), pause=pause, limit=limit)
+        )
 
 
 def never_was(database: Database, *uids: UUID) -> None:
@@ -222,9 +224,9 @@ def test_a_refused_pod_is_made_again_after_a_pause(database: Database) -> None:
 
     assert missing(database, job, t=1, pause=timedelta(0)) == [Slot("t", 0, 0)]
     with database.transaction() as session:
-        again = attempts.retry_at(session, job.uid, pause=MINUTE)
+        again = batch.answer(session, attempts.retry_at(job.uid, pause=MINUTE))
         assert again == row.finished_at + MINUTE
-        assert attempts.retry_at(session, job.uid, pause=timedelta(0)) is None
+        assert batch.answer(session, attempts.retry_at(job.uid, pause=timedelta(0))) is None
 
 
 def test_a_restart_makes_a_new_run_even_of_what_succeeded(database: Database) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hekla.domain.attempt import Span
 from hekla.domain.phases import JobAction, JobEvent
 from hekla.domain.trigger import Trigger, TriggerState, Watched
-from hekla.store import triggers
+from hekla.store import batch, triggers
 from hekla.store.database import Database
 from hekla.store.jobs import StoredJob
 from tests.support.store import add_job, after, doom, plan, running, sight
@@ -40,7 +40,7 @@ def put(database: Database, job: StoredJob, *wanted: Trigger) -> None:
 
 def of_job(database: Database, job: StoredJob, version: int = 0) -> Sequence[Watched]:
     with database.transaction() as session:
-        return triggers.of_job(session, job.uid, version=version, limit=100)
+        return batch.answer(session, triggers.of_job(job.uid, version=version, limit=100))
 
 
 def test_triggers_come_back_as_they_were_written(database: Database) -> None:
@@ -180,7 +180,9 @@ def test_pending_pods_without_a_timer_are_found_with_their_age(database: Databas
 
     def waiting() -> list[tuple[str, int, bool]]:
         with database.transaction() as session:
-            found = triggers.pending_unarmed(session, job.uid, version=0, tasks=["t"], limit=9)
+            found = batch.answer(
+                session, triggers.pending_unarmed(job.uid, version=0, tasks=["t"], limit=9)
+            )
         return [(one.task, one.index, 0 <= one.seconds < 60) for one in found]
 
     assert waiting() == [("t", 0, True)]
