@@ -350,7 +350,11 @@ def _told_why(running: Running, name: str) -> bool:
 
 def _lose_the_leader(running: Running) -> None:
     schedulers = (running.services["scheduler"], running.standby)
-    [leader] = [one for one in schedulers if one.metric("hekla_lease_held") == 1]
+
+    def leading() -> Started | None:
+        return next((one for one in schedulers if one.metric("hekla_lease_held") == 1), None)
+
+    leader = wait_until(leading, timeout=30, what="one to lead")
     leader.signal(signal.SIGKILL)
     leader.process.wait()
 

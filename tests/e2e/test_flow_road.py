@@ -75,10 +75,8 @@ def test_a_flow_waits_for_its_template_and_says_so(stack: Stack, tmp_path: Path)
         state = shown(stack, "jobflow", "get", "waits").get("status", {}).get("state", {})
         return str(state.get("message", ""))
 
-    wait_until(message, what="the flow to say what it waits for")
-    assert (
-        message() == "step data-preprocess: JobTemplate default/data-preprocess does not exist"
-    )
+    wanted_message = "step data-preprocess: JobTemplate default/data-preprocess does not exist"
+    wait_until(lambda: message() == wanted_message, what="the flow to say what it waits for")
     assert "does not exist" in stack.run("jobflow", "get", "waits", "-o", "wide").stdout
 
     stack.ok("jobtemplate", "create", "-f", "-", stdin="---\n".join(templates))

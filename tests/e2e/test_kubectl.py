@@ -111,9 +111,14 @@ def test_what_belongs_to_a_job_is_shown_with_it(kubectl: Kubectl, job_1: Any) ->
         "AGE": job["AGE"],
         "QUEUE": "test",
     }
-    [group] = kubectl.rows("get", "pg", "-o", "wide")
+
+    def running() -> list[dict[str, str]]:
+        groups = kubectl.rows("get", "pg", "-o", "wide")
+        return groups if {group["STATUS"] for group in groups} == {"Running"} else []
+
+    [group] = wait_until(running, timeout=30, what="the group to run")
     assert group["NAME"] == f"job-1-{job_1['metadata']['uid']}"
-    assert (group["STATUS"], group["MINMEMBER"], group["QUEUE"]) == ("Running", "1", "test")
+    assert (group["MINMEMBER"], group["QUEUE"]) == ("1", "test")
     queues = {row["NAME"]: row["PARENT"] for row in kubectl.rows("get", "q")}
     assert queues == {"default": "root", "root": "", "test": "root"}
     [pod] = kubectl.rows("get", "pods", "-o", "wide")
@@ -173,7 +178,7 @@ def test_deleted_it_leaves_nothing_but_what_hekla_remembers(
     kubectl.ok("delete", "queue", "test", "--timeout=30s")
     wait_until(
         lambda: everything(kubectl) == before,
-        timeout=20,
+        timeout=60,
         what="nothing of it to be left",
     )
     assert "does not exist" in open_stack.fails("job", "get", "job-1")
@@ -187,7 +192,7 @@ def test_a_job_of_the_first_door_shows_at_the_second_and_may_be_deleted_there(
     open_stack.ok("apply", "-f", "-", stdin=witness_job("rpc", tmp_path / "w", seconds=60))
     open_stack.ok("job", "wait", "rpc", "--for", "Running", "--timeout", "30s")
 
-    kubectl.ok("wait", RUNNING, "vcjob/rpc", "--timeout=10s")
+    kubectl.ok("wait", RUNNING, "vcjob/rpc", "--timeout=30s")
     shown = kubectl.json("get", "vcjob", "rpc")
     [pod] = kubectl.json("get", "pods", "-l", "volcano.sh/job-name=rpc")["items"]
     assert owner(pod) == ("Job", "rpc", shown["metadata"]["uid"])
@@ -198,12 +203,14 @@ def test_a_job_of_the_first_door_shows_at_the_second_and_may_be_deleted_there(
     kubectl.ok("delete", "vcjob", "rpc", "--timeout=30s")
 
     wait_until(
-        lambda: open_stack.run("job", "get", "rpc").returncode != 0, what="its row to go"
+        lambda: open_stack.run("job", "get", "rpc").returncode != 0,
+        timeout=30,
+        what="its row to go",
     )
     assert "does not exist" in open_stack.fails("job", "get", "rpc")
     wait_until(
         lambda: kubectl.names("pods", "-l", "volcano.sh/job-name=rpc") == [],
-        timeout=20,
+        timeout=30,
         what="its pods to end",
     )
 

@@ -16,7 +16,7 @@ def test_the_tour_prints_what_the_readme_says(
 ) -> None:
     monkeypatch.chdir(ROOT)
     # What a test before this one deleted may be on its way out, and shows in lists.
-    wait_until(lambda: not open_stack.phases(), timeout=40, what="earlier jobs gone")
+    wait_until(lambda: not open_stack.phases(), timeout=60, what="earlier jobs gone")
 
     walk("README.md", {**open_stack.environ, **kubectl.environ})
 

@@ -119,7 +119,7 @@ def test_definitions_are_applied_and_known_at_once_and_gone_when_deleted(core: K
 
     assert len(applied) == len(list(CRDS.glob("*.yaml")))
     assert all(line.endswith(" created") for line in applied)
-    core.ok("wait", "--for=condition=Established", "crd", "--all", "--timeout=10s")
+    core.ok("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
     assert core.names("vcjob") == []
     # As server, kubectl takes what it is told to: the definition is not what was applied.
     again = core.ok("apply", "-f", str(CRDS)).splitlines()

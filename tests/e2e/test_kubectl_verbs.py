@@ -48,7 +48,7 @@ def test_a_job_is_applied_changed_replaced_and_followed(
     wanted["spec"]["tasks"][0]["replicas"] = 2
     assert kubectl.ok("apply", "-f", "-", stdin=text(wanted)) == f"{JOB}/changed configured\n"
 
-    wait_until(lambda: len(pods(kubectl, "changed")) == 2, what="the second pod")
+    wait_until(lambda: len(pods(kubectl, "changed")) == 2, timeout=30, what="the second pod")
     own = json.loads(open_stack.ok("job", "get", "changed", "-o", "json"))
     assert own["spec"]["tasks"][0]["replicas"] == 2
 
@@ -63,18 +63,23 @@ def test_a_job_is_applied_changed_replaced_and_followed(
     assert kubectl.ok("replace", "-f", "-", stdin=text(found)) == f"{JOB}/changed replaced\n"
     assert kubectl.names("vcjob", "-l", "replaced=yes") == [f"{JOB}/changed"]
     kubectl.ok("delete", "vcjob", "changed", "--timeout=30s")
-    wait_until(lambda: not pods(kubectl, "changed"), timeout=20, what="its pods to end")
+    wait_until(lambda: not pods(kubectl, "changed"), timeout=30, what="its pods to end")
 
 
 def test_a_job_is_watched_awaited_and_its_output_read(kubectl: Kubectl, tmp_path: Path) -> None:
     wanted = job("watched", tmp_path)
     container = wanted["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
-    container["command"] = ["sh", "-c", "echo hello; sleep 1; echo bye"]
+    go_on = tmp_path / "go-on"
+    script = f"echo hello; until test -e {go_on}; do sleep 0.05; done; echo bye"
+    container["command"] = ["sh", "-c", script]
 
     with kubectl.started("get", "vcjob", "-w") as watch:
         kubectl.ok("create", "-f", "-", stdin=text(wanted))
         kubectl.ok("wait", RUNNING, "vcjob/watched", "--timeout=30s")
+        watch.wait_for("Running")
         with kubectl.started("logs", "-f", "watched-main-0") as logs:
+            logs.wait_for("hello")
+            go_on.touch()
             kubectl.ok("wait", COMPLETED, "vcjob/watched", "--timeout=30s")
             assert logs.code() == 0
             assert logs.lines == ["hello", "bye"]
@@ -89,7 +94,7 @@ def test_a_job_is_watched_awaited_and_its_output_read(kubectl: Kubectl, tmp_path
     mine = [line.split() for line in watch.lines if line.startswith("watched ")]
     seen = [cells[1] for cells in mine if len(cells) > 3]
     order = [phase for phase in ("Pending", "Running", "Completed") if phase in seen]
-    assert order == ["Pending", "Running", "Completed"]
+    assert order[-2:] == ["Running", "Completed"], "it may begin to watch after Pending"
     assert [seen.index(phase) for phase in order] == sorted(seen.index(one) for one in order)
 
 
@@ -105,9 +110,10 @@ def test_a_job_that_is_deleted_takes_its_pods_along(
 
     if how == "foreground":
         assert pods(kubectl, name) == []
-    wait_until(lambda: not pods(kubectl, name), timeout=20, what="its pods to end")
+    wait_until(lambda: not pods(kubectl, name), timeout=30, what="its pods to end")
     wait_until(
         lambda: not [group for group in kubectl.names("podgroup") if f"/{name}-" in group],
+        timeout=30,
         what="its group to go",
     )
 
@@ -121,7 +127,9 @@ def test_orphaned_pods_run_on_and_are_nobodys(
     kubectl.ok("delete", "vcjob", "orphans", "--cascade=orphan", "--timeout=30s")
 
     wait_until(
-        lambda: open_stack.run("job", "get", "orphans").returncode != 0, what="its row to go"
+        lambda: open_stack.run("job", "get", "orphans").returncode != 0,
+        timeout=30,
+        what="its row to go",
     )
     left = kubectl.json("get", "pod", "orphans-main-0")
     assert left["status"]["phase"] == "Running"

@@ -7,12 +7,13 @@ import os
 import signal
 import socket
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from hekla.local.stack.up import Standing
 from hekla.local.supervisor import processes
 from tests.support.stack import Stack, running_stack
 from tests.support.waiting import wait_until
@@ -124,17 +125,24 @@ def test_the_local_cluster_is_told_of_the_webhook_until_it_is_unregistered(
     assert registered() == 2
 
 
+def restarted(before: Mapping[str, Standing], now: Mapping[str, Standing]) -> bool:
+    """Whether each of them was started again; of those that nobody tells of it is not known."""
+    return set(now) == UNITS and all(
+        unit.restarts > before[name].restarts for name, unit in now.items()
+    )
+
+
 def test_whatever_is_killed_is_started_again(stack: Stack) -> None:
     before = stack.units()
+    assert set(before) == UNITS
 
     for unit in before.values():
         assert unit.pid is not None
         os.kill(unit.pid, signal.SIGKILL)
 
     wait_until(
-        lambda: all(
-            unit.restarts > before[name].restarts for name, unit in stack.units().items()
-        ),
+        lambda: restarted(before, stack.units()),
+        timeout=60,
         what="every restart to be counted",
     )
     wait_until(stack.ready, timeout=60, what="everything ready again")
