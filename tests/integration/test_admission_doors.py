@@ -69,13 +69,13 @@ class Callers:
 
 
 @pytest.fixture
-def doors(postgres_url: str, database: Database, tmp_path: Path) -> Iterator[dict[str, Door]]:
+def doors(database: Database, tmp_path: Path) -> Iterator[dict[str, Door]]:
     fill(database)
     with ExitStack() as running:
         yield {
             "library": library,
             "gRPC": by_grpc(Servers(database, running).stub),
-            "HTTPS": by_https(Callers(postgres_url, database, tmp_path, running).ask),
+            "HTTPS": by_https(Callers(database.url, database, tmp_path, running).ask),
             "lint": by_lint,
         }
 

@@ -14,6 +14,6 @@ def test_both_sides_agree_in_the_end_whatever_happens(postgres: Server, tmp_path
     database = Database(postgres.make_database("mirror_model", template="template"))
     cluster = LocalCluster(tmp_path / "cluster", "--nodes=0").start()
     with world(database, cluster) as found:
-        check(found, examples=12, steps=30, derandomize=True)
+        check(found, examples=8, steps=30, derandomize=True)
     database.close()
     assert cluster.end() == 0

@@ -192,12 +192,12 @@ def test_the_elected_learns_what_was_written_down_before(database: Database) -> 
 
 
 def test_the_lease_is_kept_while_the_scheduler_moves_and_lost_when_it_stops(
-    database: Database, postgres_url: str
+    database: Database,
 ) -> None:
     candidate, progress = Candidate(database, "first"), Progress()
     candidate.elected()
     before = held(database)
-    with renewing(postgres_url, "first", candidate.fence, progress):
+    with renewing(database.url, "first", candidate.fence, progress):
         with moving(progress):
             wait_for_renewal(candidate.fence)
         wait_until(lambda: candidate.fence.left() == 0, what="the fence to come down")
@@ -206,11 +206,11 @@ def test_the_lease_is_kept_while_the_scheduler_moves_and_lost_when_it_stops(
 
 
 def test_a_lease_that_another_took_is_noticed_by_the_next_renewal(
-    database: Database, postgres_url: str
+    database: Database,
 ) -> None:
     candidate, progress = Candidate(database, "first"), Progress()
     candidate.elected()
-    with renewing(postgres_url, "first", candidate.fence, progress), moving(progress):
+    with renewing(database.url, "first", candidate.fence, progress), moving(progress):
         wait_for_renewal(candidate.fence)
         expire(database, 1)
         assert Candidate(database, "second").elected() is not None

@@ -40,22 +40,20 @@ def test_migrating_again_changes_nothing(postgres_url: str) -> None:
     assert migrate.migrate(postgres_url) == migrate.head()
 
 
-def test_services_refuse_a_schema_they_do_not_know(
-    postgres: Server, database: Database
-) -> None:
-    migrate.check(database)
+def test_services_refuse_a_schema_they_do_not_know(postgres: Server, own: Database) -> None:
+    migrate.check(own)
     empty = Database(postgres.make_database("never_migrated"))
     with pytest.raises(PreconditionError, match="hekla migrate"):
         migrate.check(empty)
     empty.close()
 
-    with database.transaction() as session:
+    with own.transaction() as session:
         session.execute(text("update alembic_version set version_num = '9999'"))
 
     with pytest.raises(PreconditionError, match="newer"):
-        migrate.check(database)
+        migrate.check(own)
     with pytest.raises(PreconditionError, match="newer"):
-        migrate.migrate(database.url)
+        migrate.migrate(own.url)
 
 
 def test_a_server_that_is_away_is_unavailable() -> None:
