@@ -10,10 +10,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
 PYTEST: Final = (sys.executable, "-m", "pytest", "--quiet")
+
+
+Command = Sequence[str]
 
 
 class Stage(NamedTuple):
@@ -22,47 +26,40 @@ class Stage(NamedTuple):
     name: str
     budget: int
     """Seconds on two cores."""
-    command: Sequence[str]
-    beside: Sequence[str] = ()
-    """A second command that runs at the same time; its output is shown afterwards."""
+    commands: Sequence[Command]
+    """They run at the same time; the output of the first is shown as it comes."""
 
 
-HALF: Final = (
-    "tests/integration/store",
-    "tests/integration/controller",
-    "tests/integration/cli",
-    "tests/integration/test_controller_model.py",
-    *(
-        str(path)
-        for part in ("scheduler", "webhook")
-        for path in sorted(Path("tests/integration").glob(f"test_{part}_*.py"))
-    ),
-)
-"""What takes as long as all other integration tests together."""
+INTEGRATION: Final = Path("tests/integration")
+E2E: Final = Path("tests/e2e")
 
 
-OTHER_STACKS: Final = (
-    "tests/e2e/test_local_stack.py",
-    *sorted(str(path) for path in Path("tests/e2e").glob("test_kubectl*.py")),
-)
-"""What does not use the stack that the other end-to-end tests share, and takes as long."""
+def pytests(folder: Path, *parts: Sequence[str]) -> Sequence[Command]:
+    """A run of each part of a folder, and first one of what is in none of them.
+
+    Tests that wait leave the processors to others: so more of them run than there are.
+    """
+    found = [sorted(str(path) for name in part for path in folder.glob(name)) for part in parts]
+    ignored = [f"--ignore={path}" for part in found for path in part]
+    return [(*PYTEST, str(folder), *ignored), *((*PYTEST, *part) for part in found)]
+
 
 STAGES: Final = (
-    Stage("lint", 40, ("make", "--no-print-directory", "lint")),
-    Stage("unit", 60, (*PYTEST, "tests/unit")),
+    Stage("lint", 40, [("make", "--no-print-directory", "lint")]),
+    Stage("unit", 60, [(*PYTEST, "tests/unit")]),
     Stage(
         "integration",
         120,
-        (*PYTEST, *HALF),
-        beside=(*PYTEST, "tests/integration", *(f"--ignore={path}" for path in HALF)),
+        pytests(
+            INTEGRATION,
+            ["controller"],
+            ["local"],
+            ["store", "cli", "test_controller_*.py", "test_scheduler_*.py"],
+        ),
     ),
-    Stage(
-        "e2e",
-        180,
-        (*PYTEST, "tests/e2e", *(f"--ignore={path}" for path in OTHER_STACKS)),
-        beside=(*PYTEST, *OTHER_STACKS),
-    ),
-    Stage("chaos", 60, (*PYTEST, "-m", "not long", "tests/chaos")),
+    # Of two stacks each has what it can hold of the machine.
+    Stage("e2e", 180, pytests(E2E, ["test_local_stack.py", "test_kubectl*.py"])),
+    Stage("chaos", 60, [(*PYTEST, "-m", "not long", "tests/chaos")]),
 )
 
 
@@ -78,15 +75,15 @@ def run(stage: Stage) -> Ran:
     """Run one stage; what it prints is shown as it comes."""
     print(f"==== {stage.name}", flush=True)
     started = time.monotonic()
-    with tempfile.TemporaryFile("w+") as output:
-        beside = (
-            subprocess.Popen(stage.beside, stdout=output, stderr=subprocess.STDOUT)
-            if stage.beside
-            else None
-        )
-        codes = [subprocess.run(stage.command, check=False).returncode]
-        if beside is not None:
-            codes.append(beside.wait())
+    with ExitStack() as outputs:
+        beside = []
+        for command in stage.commands[1:]:
+            output = outputs.enter_context(tempfile.TemporaryFile("w+"))
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+            beside.append((process, output))
+        codes = [subprocess.run(stage.commands[0], check=False).returncode]
+        for process, output in beside:
+            codes.append(process.wait())
             output.seek(0)
             print(output.read(), flush=True)
     return Ran(stage, time.monotonic() - started, passed=not any(codes))
