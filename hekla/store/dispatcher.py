@@ -102,11 +102,7 @@ class Dispatcher:
         self._database.ask(claiming, next_due)
         claims = claiming.answer
         cost = time.monotonic() - began
-        with self._changed:
-            self._under_way += len(claims)
-        size = 1 if self._together is None else TOGETHER
-        for first in range(0, len(claims), size):
-            self._threads.submit(self._several, claims[first : first + size])
+        self._hand_out(claims)
         if len(claims) < room:  # there were no more
             pause = self._nudge.patience
             if next_due.answer is not None:
@@ -132,9 +128,22 @@ class Dispatcher:
                 self._changed.notify_all()
             self._threads.shutdown(wait=True)
 
+    def _hand_out(self, claims: Sequence[Claim]) -> None:
+        """Give claims to workers: many to one, but for those that failed before."""
+        with self._changed:
+            self._under_way += len(claims)
+        at_once = [claim for claim in claims if claim.failures == 0]
+        if self._together is None or len(at_once) < 2:
+            at_once = []
+        for claim in claims:
+            if claim not in at_once:
+                self._threads.submit(self._guarded, claim)
+        for first in range(0, len(at_once), TOGETHER):
+            self._threads.submit(self._several, at_once[first : first + TOGETHER])
+
     def _several(self, claims: Sequence[Claim]) -> None:
         alone = claims
-        if self._together is not None and len(claims) > 1 and not self._stopping:
+        if self._together is not None and not self._stopping:
             try:
                 alone = self._together(claims)
             except Exception as error:  # one of many may be the cause: each is tried alone

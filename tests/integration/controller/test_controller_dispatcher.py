@@ -166,6 +166,27 @@ def test_jobs_that_cannot_be_looked_at_together_are_one_by_one(database: Databas
         assert driver.job(uid).job.status.conditions
 
 
+def test_a_job_that_failed_before_does_not_spoil_the_looks_of_others(
+    database: Database,
+) -> None:
+    driver = Driver(database)
+    bad, *good = (add_job(database, f"j{number}").uid for number in range(4))
+    with database.transaction() as session:
+        failed = text("update work set failures = 1 where uid = :uid")
+        session.execute(failed, {"uid": str(bad)})
+    seen: set[UUID] = set()
+
+    def together(claims: Sequence[Claim]) -> Sequence[Claim]:
+        seen.update(UUID(claim.uid) for claim in claims)
+        return driver.rounds.look(claims)
+
+    with dispatching(make(database, driver.passes.run, together=together)):
+        wait_until(lambda: due(database) == set(), what="every job to be looked at")
+
+    assert seen == set(good)
+    assert driver.job(bad).job.status.conditions
+
+
 def test_a_job_that_comes_later_is_looked_at_at_once(database: Database) -> None:
     seen = threading.Event()
 
