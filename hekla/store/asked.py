@@ -132,6 +132,17 @@ def page_size(size: int) -> int:
     return min(size or DEFAULT_PAGE, LARGEST_PAGE)
 
 
+def changes(most: int) -> int:
+    """How many changes a message of a watch holds.
+
+    Raises:
+        InvalidError: it is negative.
+    """
+    if most < 0:
+        raise InvalidError.of([Violation("most", f"must be >= 0, is {most}")])
+    return min(most or 1, LARGEST_PAGE)
+
+
 def place_to_token(place: Place) -> str:
     """Where a page ended, for the next call."""
     text = f"{timestamps.to_micro_text(place.created_at)} {place.uid}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from hekla.domain import selector
 from hekla.domain.selector import Selector
@@ -32,23 +32,62 @@ def stream(
     Raises:
         InvalidError: ``labels`` are no selector.
     """
+    lists = in_lists(hub, kind, cursor, going, wanted=wanted, labels=labels)
+    return (respond(position, *change) for position, changes in lists for change in changes)
+
+
+class Told(NamedTuple):
+    """What a watcher is told of one object; a bookmark has none."""
+
+    type: str
+    item: Item | None
+
+
+BOOKMARK: Final = Told("BOOKMARK", None)
+
+
+def in_lists(
+    hub: Hub,
+    kind: str,
+    cursor: str,
+    going: Callable[[], bool],
+    *,
+    wanted: Callable[[Item], bool],
+    labels: str = "",
+    most: int = 1,
+) -> Iterator[tuple[str, Sequence[Told]]]:
+    """As :func:`stream`, but what came together in lists of at most ``most``, with a cursor.
+
+    A bookmark comes alone.
+    """
     matching = Matching(selector.parse(labels), resumed=bool(cursor)) if labels else None
+    before: str | None = None
     skipped: str | None = None
-    for position, item in hub.watch(kind, cursor, going=going):
+    held: list[Told] = []
+    for at, item in hub.watch(kind, cursor, going=going):
+        position = str(at)
         if item is None:
             skipped = None
-            yield respond(str(position), "BOOKMARK", None)
-            continue
-        type_: str | None = None
-        if wanted(item):
-            type_ = item.type if matching is None else matching.type_of(item)
-        if type_ is None:
-            skipped = str(position)
+            if held:
+                yield position, held
+                held = []
+            yield position, [BOOKMARK]
         else:
-            skipped = None
-            yield respond(str(position), type_, item)
+            type_: str | None = None
+            if wanted(item):
+                type_ = item.type if matching is None else matching.type_of(item)
+            if type_ is None:
+                skipped = position
+            else:
+                held.append(Told(type_, item))
+            # The cursor stays where it was until the last of what came together.
+            if held and (position != before or len(held) >= most):
+                skipped = None
+                yield position, held
+                held = []
+        before = position
     if skipped is not None:
-        yield respond(skipped, "BOOKMARK", None)
+        yield skipped, [BOOKMARK]
 
 
 def owned_by(item: Item, kind: str) -> bool:

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from hekla.v1 import pod_group_pb2 as hekla_dot_v1_dot_pod__group__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n hekla/v1/pod_group_service.proto\x12\x08hekla.v1\x1a\x18hekla/v1/pod_group.proto\"R\n\x15\x43reatePodGroupRequest\x12%\n\tpod_group\x18\x01 \x01(\x0b\x32\x12.hekla.v1.PodGroup\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"?\n\x16\x43reatePodGroupResponse\x12%\n\tpod_group\x18\x01 \x01(\x0b\x32\x12.hekla.v1.PodGroup\"5\n\x12GetPodGroupRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"<\n\x13GetPodGroupResponse\x12%\n\tpod_group\x18\x01 \x01(\x0b\x32\x12.hekla.v1.PodGroup\"\x87\x01\n\x14ListPodGroupsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\r\n\x05queue\x18\x02 \x01(\t\x12\x16\n\x0elabel_selector\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\x12\x0e\n\x06phases\x18\x06 \x03(\t\"h\n\x15ListPodGroupsResponse\x12&\n\npod_groups\x18\x01 \x03(\x0b\x32\x12.hekla.v1.PodGroup\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\"a\n\x15WatchPodGroupsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12\r\n\x05queue\x18\x03 \x01(\t\x12\x16\n\x0elabel_selector\x18\x04 \x01(\t\"]\n\x16WatchPodGroupsResponse\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12%\n\tpod_group\x18\x03 \x01(\x0b\x32\x12.hekla.v1.PodGroup\"Y\n\x15\x44\x65letePodGroupRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"\x18\n\x16\x44\x65letePodGroupResponse\"U\n\x17ReportSchedulingRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x03\x12+\n\x07reports\x18\x02 \x03(\x0b\x32\x1a.hekla.v1.SchedulingReport\"I\n\x10SchedulingReport\x12\x0b\n\x03uid\x18\x01 \x01(\t\x12(\n\x06status\x18\x02 \x01(\x0b\x32\x18.hekla.v1.PodGroupStatus\"0\n\x18ReportSchedulingResponse\x12\x14\n\x0cunknown_uids\x18\x01 \x03(\t2\x8b\x04\n\x0fPodGroupService\x12S\n\x0e\x43reatePodGroup\x12\x1f.hekla.v1.CreatePodGroupRequest\x1a .hekla.v1.CreatePodGroupResponse\x12J\n\x0bGetPodGroup\x12\x1c.hekla.v1.GetPodGroupRequest\x1a\x1d.hekla.v1.GetPodGroupResponse\x12P\n\rListPodGroups\x12\x1e.hekla.v1.ListPodGroupsRequest\x1a\x1f.hekla.v1.ListPodGroupsResponse\x12U\n\x0eWatchPodGroups\x12\x1f.hekla.v1.WatchPodGroupsRequest\x1a .hekla.v1.WatchPodGroupsResponse0\x01\x12S\n\x0e\x44\x65letePodGroup\x12\x1f.hekla.v1.DeletePodGroupRequest\x1a .hekla.v1.DeletePodGroupResponse\x12Y\n\x10ReportScheduling\x12!.hekla.v1.ReportSchedulingRequest\x1a\".hekla.v1.ReportSchedulingResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n hekla/v1/pod_group_service.proto\x12\x08hekla.v1\x1a\x18hekla/v1/pod_group.proto\"R\n\x15\x43reatePodGroupRequest\x12%\n\tpod_group\x18\x01 \x01(\x0b\x32\x12.hekla.v1.PodGroup\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"?\n\x16\x43reatePodGroupResponse\x12%\n\tpod_group\x18\x01 \x01(\x0b\x32\x12.hekla.v1.PodGroup\"5\n\x12GetPodGroupRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"<\n\x13GetPodGroupResponse\x12%\n\tpod_group\x18\x01 \x01(\x0b\x32\x12.hekla.v1.PodGroup\"\x87\x01\n\x14ListPodGroupsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\r\n\x05queue\x18\x02 \x01(\t\x12\x16\n\x0elabel_selector\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\x12\x0e\n\x06phases\x18\x06 \x03(\t\"h\n\x15ListPodGroupsResponse\x12&\n\npod_groups\x18\x01 \x03(\x0b\x32\x12.hekla.v1.PodGroup\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\"o\n\x15WatchPodGroupsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12\r\n\x05queue\x18\x03 \x01(\t\x12\x16\n\x0elabel_selector\x18\x04 \x01(\t\x12\x0c\n\x04most\x18\x05 \x01(\x05\"\x88\x01\n\x16WatchPodGroupsResponse\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12%\n\tpod_group\x18\x03 \x01(\x0b\x32\x12.hekla.v1.PodGroup\x12)\n\x07\x66urther\x18\x04 \x03(\x0b\x32\x18.hekla.v1.PodGroupChange\"E\n\x0ePodGroupChange\x12\x0c\n\x04type\x18\x01 \x01(\t\x12%\n\tpod_group\x18\x02 \x01(\x0b\x32\x12.hekla.v1.PodGroup\"Y\n\x15\x44\x65letePodGroupRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"\x18\n\x16\x44\x65letePodGroupResponse\"U\n\x17ReportSchedulingRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x03\x12+\n\x07reports\x18\x02 \x03(\x0b\x32\x1a.hekla.v1.SchedulingReport\"I\n\x10SchedulingReport\x12\x0b\n\x03uid\x18\x01 \x01(\t\x12(\n\x06status\x18\x02 \x01(\x0b\x32\x18.hekla.v1.PodGroupStatus\"0\n\x18ReportSchedulingResponse\x12\x14\n\x0cunknown_uids\x18\x01 \x03(\t2\x8b\x04\n\x0fPodGroupService\x12S\n\x0e\x43reatePodGroup\x12\x1f.hekla.v1.CreatePodGroupRequest\x1a .hekla.v1.CreatePodGroupResponse\x12J\n\x0bGetPodGroup\x12\x1c.hekla.v1.GetPodGroupRequest\x1a\x1d.hekla.v1.GetPodGroupResponse\x12P\n\rListPodGroups\x12\x1e.hekla.v1.ListPodGroupsRequest\x1a\x1f.hekla.v1.ListPodGroupsResponse\x12U\n\x0eWatchPodGroups\x12\x1f.hekla.v1.WatchPodGroupsRequest\x1a .hekla.v1.WatchPodGroupsResponse0\x01\x12S\n\x0e\x44\x65letePodGroup\x12\x1f.hekla.v1.DeletePodGroupRequest\x1a .hekla.v1.DeletePodGroupResponse\x12Y\n\x10ReportScheduling\x12!.hekla.v1.ReportSchedulingRequest\x1a\".hekla.v1.ReportSchedulingResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,19 +45,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTPODGROUPSRESPONSE']._serialized_start=476
   _globals['_LISTPODGROUPSRESPONSE']._serialized_end=580
   _globals['_WATCHPODGROUPSREQUEST']._serialized_start=582
-  _globals['_WATCHPODGROUPSREQUEST']._serialized_end=679
-  _globals['_WATCHPODGROUPSRESPONSE']._serialized_start=681
-  _globals['_WATCHPODGROUPSRESPONSE']._serialized_end=774
-  _globals['_DELETEPODGROUPREQUEST']._serialized_start=776
-  _globals['_DELETEPODGROUPREQUEST']._serialized_end=865
-  _globals['_DELETEPODGROUPRESPONSE']._serialized_start=867
-  _globals['_DELETEPODGROUPRESPONSE']._serialized_end=891
-  _globals['_REPORTSCHEDULINGREQUEST']._serialized_start=893
-  _globals['_REPORTSCHEDULINGREQUEST']._serialized_end=978
-  _globals['_SCHEDULINGREPORT']._serialized_start=980
-  _globals['_SCHEDULINGREPORT']._serialized_end=1053
-  _globals['_REPORTSCHEDULINGRESPONSE']._serialized_start=1055
-  _globals['_REPORTSCHEDULINGRESPONSE']._serialized_end=1103
-  _globals['_PODGROUPSERVICE']._serialized_start=1106
-  _globals['_PODGROUPSERVICE']._serialized_end=1629
+  _globals['_WATCHPODGROUPSREQUEST']._serialized_end=693
+  _globals['_WATCHPODGROUPSRESPONSE']._serialized_start=696
+  _globals['_WATCHPODGROUPSRESPONSE']._serialized_end=832
+  _globals['_PODGROUPCHANGE']._serialized_start=834
+  _globals['_PODGROUPCHANGE']._serialized_end=903
+  _globals['_DELETEPODGROUPREQUEST']._serialized_start=905
+  _globals['_DELETEPODGROUPREQUEST']._serialized_end=994
+  _globals['_DELETEPODGROUPRESPONSE']._serialized_start=996
+  _globals['_DELETEPODGROUPRESPONSE']._serialized_end=1020
+  _globals['_REPORTSCHEDULINGREQUEST']._serialized_start=1022
+  _globals['_REPORTSCHEDULINGREQUEST']._serialized_end=1107
+  _globals['_SCHEDULINGREPORT']._serialized_start=1109
+  _globals['_SCHEDULINGREPORT']._serialized_end=1182
+  _globals['_REPORTSCHEDULINGRESPONSE']._serialized_start=1184
+  _globals['_REPORTSCHEDULINGRESPONSE']._serialized_end=1232
+  _globals['_PODGROUPSERVICE']._serialized_start=1235
+  _globals['_PODGROUPSERVICE']._serialized_end=1758
 # @@protoc_insertion_point(module_scope)

@@ -176,6 +176,7 @@ class WatchPodGroupsRequest(_message.Message):
     CURSOR_FIELD_NUMBER: _builtins.int
     QUEUE_FIELD_NUMBER: _builtins.int
     LABEL_SELECTOR_FIELD_NUMBER: _builtins.int
+    MOST_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Empty for all namespaces."""
     cursor: _builtins.str
@@ -184,6 +185,8 @@ class WatchPodGroupsRequest(_message.Message):
     """Empty for all queues."""
     label_selector: _builtins.str
     """A group that does not match any more comes as DELETED."""
+    most: _builtins.int
+    """How many changes that came together one message may hold; one, if it is not said."""
     def __init__(
         self,
         *,
@@ -191,10 +194,11 @@ class WatchPodGroupsRequest(_message.Message):
         cursor: _builtins.str = ...,
         queue: _builtins.str = ...,
         label_selector: _builtins.str = ...,
+        most: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "label_selector", b"label_selector", "namespace", b"namespace", "queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "label_selector", b"label_selector", "most", b"most", "namespace", b"namespace", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -207,25 +211,55 @@ class WatchPodGroupsResponse(_message.Message):
     CURSOR_FIELD_NUMBER: _builtins.int
     TYPE_FIELD_NUMBER: _builtins.int
     POD_GROUP_FIELD_NUMBER: _builtins.int
+    FURTHER_FIELD_NUMBER: _builtins.int
     cursor: _builtins.str
     type: _builtins.str
     """ADDED, MODIFIED, DELETED, or BOOKMARK without a pod group."""
     @_builtins.property
     def pod_group(self) -> _pod_group_pb2.PodGroup: ...
+    @_builtins.property
+    def further(self) -> _containers.RepeatedCompositeFieldContainer[Global___PodGroupChange]:
+        """What came after it, for who asked for more than one change in a message."""
+
     def __init__(
         self,
         *,
         cursor: _builtins.str = ...,
         type: _builtins.str = ...,
         pod_group: _pod_group_pb2.PodGroup | None = ...,
+        further: _abc.Iterable[Global___PodGroupChange] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["pod_group", b"pod_group"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "pod_group", b"pod_group", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "further", b"further", "pod_group", b"pod_group", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WatchPodGroupsResponse: _TypeAlias = WatchPodGroupsResponse  # noqa: Y015
+
+@_typing.final
+class PodGroupChange(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    POD_GROUP_FIELD_NUMBER: _builtins.int
+    type: _builtins.str
+    """ADDED, MODIFIED or DELETED."""
+    @_builtins.property
+    def pod_group(self) -> _pod_group_pb2.PodGroup: ...
+    def __init__(
+        self,
+        *,
+        type: _builtins.str = ...,
+        pod_group: _pod_group_pb2.PodGroup | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["pod_group", b"pod_group"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pod_group", b"pod_group", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PodGroupChange: _TypeAlias = PodGroupChange  # noqa: Y015
 
 @_typing.final
 class DeletePodGroupRequest(_message.Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import grpc
 
@@ -19,12 +19,15 @@ from hekla.v1 import (
     queue_service_pb2_grpc as queues_grpc,
 )
 from services.scheduler import convert
-from services.scheduler.core.objects import Group, GroupReport
-from services.scheduler.events import GONE, Kind
+from services.scheduler.core.objects import Group, GroupReport, Queue
+from services.scheduler.events import GONE, Change, Kind
 
 REPORT_TIMEOUT: Final = 10.0
 STREAM_SPAN: Final = 3600.0
 """Seconds after which a stream is opened anew: every call has an end."""
+
+MOST: Final = 100
+"""Changes of pod groups in one message."""
 
 BOOKMARK: Final = "BOOKMARK"
 """No object: everything up to the cursor was told."""
@@ -38,14 +41,9 @@ class News(NamedTuple):
     """One message of a stream."""
 
     cursor: str
-    type: str
-    object: Any
-    """A ``Group`` or a ``Queue``; None where there is none."""
-
-
-class _Message(Protocol):
-    cursor: str
-    type: str
+    """What to go on from once all of it is taken in."""
+    changes: Sequence[Change]
+    """Of a ``Group`` or a ``Queue``, or None where there is none; a bookmark comes alone."""
 
 
 class Controller:
@@ -66,14 +64,15 @@ class Controller:
         call: Any
         if kind is Kind.GROUP:
             call = self._groups.WatchPodGroups(
-                groups_pb2.WatchPodGroupsRequest(cursor=cursor), timeout=STREAM_SPAN
+                groups_pb2.WatchPodGroupsRequest(cursor=cursor, most=MOST),
+                timeout=STREAM_SPAN,
             )
-            news = _read(call, _group)
+            news = (_news(each.cursor, [each, *each.further], _group) for each in call)
         else:
             call = self._queues.WatchQueues(
                 queues_pb2.WatchQueuesRequest(cursor=cursor), timeout=STREAM_SPAN
             )
-            news = _read(call, lambda message: convert.queue(message.queue))
+            news = (_news(each.cursor, [each], _queue) for each in call)
         with translated("the controller"), attended(call, news) as attended_news:
             yield attended_news
 
@@ -92,22 +91,26 @@ class Controller:
         return list(answer.unknown_uids)
 
 
-def _group(message: groups_pb2.WatchPodGroupsResponse) -> Group:
-    meta = message.pod_group.metadata
-    if message.type == GONE:
+def _group(change: Any) -> Group:
+    meta = change.pod_group.metadata
+    if change.type == GONE:
         return Group(meta.uid, meta.namespace, meta.name)  # who it was is all that counts
-    return convert.group(message.pod_group)
+    return convert.group(change.pod_group)
 
 
-def _read(call: Iterable[_Message], read: Callable[[Any], Any]) -> Iterator[News]:
-    for message in call:
-        if message.type == BOOKMARK:
-            yield News(message.cursor, BOOKMARK, None)
-            continue
-        try:
-            found = read(message)
-        except (InvalidError, ValueError) as error:
-            log.error("object left out", extra={"object": str(message), "error": str(error)})
-            yield News(message.cursor, UNREADABLE, None)
-        else:
-            yield News(message.cursor, message.type, found)
+def _queue(change: Any) -> Queue:
+    return convert.queue(change.queue)
+
+
+def _news(cursor: str, changes: Iterable[Any], read: Callable[[Any], Any]) -> News:
+    return News(cursor, [_change(change, read) for change in changes])
+
+
+def _change(change: Any, read: Callable[[Any], Any]) -> Change:
+    if change.type == BOOKMARK:
+        return Change(BOOKMARK, None)
+    try:
+        return Change(change.type, read(change))
+    except (InvalidError, ValueError) as error:
+        log.error("object left out", extra={"object": str(change), "error": str(error)})
+        return Change(UNREADABLE, None)

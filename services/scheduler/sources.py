@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import Any, Final
@@ -122,26 +122,33 @@ class Stream:
         # From an empty cursor all there is comes first, up to a bookmark: only then is it
         # known what is gone, and only then does a cursor stand for all of it.
         listing: dict[str, Any] | None = None if self._cursor else {}
-        for cursor, type_, found in news:
+        for cursor, changes in news:
             if listing is None:
                 self._hear()
-                if found is not None:
-                    self._inbox.put(Batch(self.kind, [Change(type_, found)]))
+                found = [change for change in changes if change.object is not None]
+                if found:
+                    self._inbox.put(Batch(self.kind, found))
                 self._cursor = cursor
-            elif type_ == BOOKMARK:
+            elif changes[0].type == BOOKMARK:
                 self._inbox.put(Full(self.kind, list(listing.values())))
                 listing = None
                 self._hear()
                 self._cursor = cursor
-            elif type_ == GONE:
-                listing.pop(key(found), None)
-            elif type_ != UNREADABLE:
-                listing[key(found)] = found
+            else:
+                _add(listing, changes)
 
     def _hear(self) -> None:
         if self._heard_at is None:
             log.info("stream connected", extra={"kind": self.kind})
         self._heard_at = time.monotonic()
+
+
+def _add(listing: dict[str, Any], changes: Iterable[Change]) -> None:
+    for type_, found in changes:
+        if type_ == GONE:
+            listing.pop(key(found), None)
+        elif type_ != UNREADABLE:
+            listing[key(found)] = found
 
 
 def key(found: Group | Queue) -> str:

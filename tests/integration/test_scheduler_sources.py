@@ -38,6 +38,14 @@ def news(cursor: str, kind: str, uid: str = "", **spec: str) -> Response:
     return Response(cursor=cursor, type=kind, pod_group=group)
 
 
+def together(first: Response, *others: Response) -> Response:
+    """All of it in one message."""
+    further = [messages.PodGroupChange(type=it.type, pod_group=it.pod_group) for it in others]
+    return Response(
+        cursor=others[-1].cursor, type=first.type, pod_group=first.pod_group, further=further
+    )
+
+
 @dataclass
 class Groups(PodGroupServiceServicer):
     """Plays one script after the other; the last one stays open."""
@@ -140,6 +148,29 @@ def test_a_cursor_that_is_too_old_leads_to_a_new_list() -> None:
     ) as (groups, follower):
         assert follower.brought(2) == [("full", ["a"]), ("full", ["b"])]
         assert groups.cursors == ["", "5", ""]
+
+
+def test_what_comes_in_one_message_is_taken_in_before_its_cursor_counts() -> None:
+    with following(
+        [
+            together(news("", "ADDED", "a"), news("", "ADDED", "b"), news("", "DELETED", "a")),
+            news("1", BOOKMARK),
+            together(
+                news("1", "MODIFIED", "b"),
+                news("1", "ADDED", "bad", cpu="much"),
+                news("2", "ADDED", "c"),
+            ),
+            UnavailableError("closing"),
+        ],
+        [news("3", "DELETED", "bad", cpu="much")],
+    ) as (groups, follower):
+        assert follower.brought(4) == [
+            ("full", ["b"]),
+            ("MODIFIED", "b"),
+            ("ADDED", "c"),
+            ("DELETED", "bad"),
+        ]
+        assert groups.cursors == ["", "2"]
 
 
 def test_an_object_of_which_no_sense_can_be_made_is_left_out() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from hekla.rpc.attended import attended
 from services.scheduler.clients import BOOKMARK, News
+from services.scheduler.events import Change
 
 
 class Call:
@@ -23,7 +24,7 @@ def test_a_stream_that_falls_silent_is_cancelled() -> None:
     call = Call()
 
     def news() -> Iterator[News]:
-        yield News("1", BOOKMARK, None)
+        yield News("1", [Change(BOOKMARK, None)])
         assert call.cancelled.wait(10), "nobody gave it up"
 
     with attended(call, news(), silence=0.2) as stream:
@@ -33,7 +34,7 @@ def test_a_stream_that_falls_silent_is_cancelled() -> None:
 
 def test_a_stream_that_speaks_is_left_alone_until_its_reader_is_done() -> None:
     call = Call()
-    with attended(call, iter([News("1", BOOKMARK, None)]), silence=10) as stream:
+    with attended(call, iter([News("1", [Change(BOOKMARK, None)])]), silence=10) as stream:
         assert len(list(stream)) == 1
         assert not call.cancelled.is_set()
 

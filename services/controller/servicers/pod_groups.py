@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import grpc
 
@@ -12,7 +12,7 @@ from hekla.domain.errors import InvalidError, Violation
 from hekla.domain.phases import PodGroupPhase
 from hekla.store import asked, pod_groups
 from hekla.store.hub import Hub, Item
-from hekla.store.watching import metadata_of, queue_of, stream
+from hekla.store.watching import Told, in_lists, metadata_of, queue_of
 from hekla.v1 import (
     pod_group_pb2,
     pod_group_service_pb2 as messages,
@@ -70,21 +70,16 @@ class PodGroupServicer(stubs.PodGroupServiceServicer):
                 queue_of(item),
             )
 
-        def respond(
-            cursor: str, type_: str, item: Item | None
-        ) -> messages.WatchPodGroupsResponse:
-            group = None if item is None else item.rendered(_render)
-            return messages.WatchPodGroupsResponse(cursor=cursor, type=type_, pod_group=group)
-
-        return stream(
+        lists = in_lists(
             self._hub,
             pod_groups.KIND,
             request.cursor,
             context.is_active,
             wanted=wanted,
             labels=request.label_selector,
-            respond=respond,
+            most=asked.changes(request.most),
         )
+        return (_response(cursor, changes) for cursor, changes in lists)
 
     def DeletePodGroup(
         self, request: messages.DeletePodGroupRequest, context: grpc.ServicerContext
@@ -108,6 +103,22 @@ class PodGroupServicer(stubs.PodGroupServiceServicer):
             statuses[uid] = to_model(report.status, PodGroupStatus)
         unknown = self._calls.report(request.epoch, statuses)
         return messages.ReportSchedulingResponse(unknown_uids=[str(uid) for uid in unknown])
+
+
+def _response(cursor: str, changes: Sequence[Told]) -> messages.WatchPodGroupsResponse:
+    first, *further = changes
+    return messages.WatchPodGroupsResponse(
+        cursor=cursor,
+        type=first.type,
+        pod_group=_shown(first),
+        further=[
+            messages.PodGroupChange(type=each.type, pod_group=_shown(each)) for each in further
+        ],
+    )
+
+
+def _shown(told: Told) -> pod_group_pb2.PodGroup | None:
+    return None if told.item is None else told.item.rendered(_render)
 
 
 def _message(group: PodGroup) -> pod_group_pb2.PodGroup:

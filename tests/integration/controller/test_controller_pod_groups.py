@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -225,6 +226,36 @@ def test_a_watch_tells_what_becomes_of_groups(served: Scene, epoch: int) -> None
     ]
     assert versions == sorted(set(versions))
     stream.cancel()
+
+
+def test_what_came_together_comes_in_one_message_to_who_asks_for_it(
+    served: Scene, epoch: int
+) -> None:
+    uids = [create(served, f"g{number}").metadata.uid for number in range(5)]
+    cursor = served.groups.ListPodGroups(messages.ListPodGroupsRequest(), timeout=SOON).cursor
+    watches = [
+        served.groups.WatchPodGroups(
+            messages.WatchPodGroupsRequest(cursor=cursor, most=most, namespace=namespace),
+            timeout=SOON,
+        )
+        for most, namespace in ((3, ""), (3, "default"), (0, ""))
+    ]
+    for watch in watches:
+        assert next(watch).type == "BOOKMARK", "it has begun"
+
+    report(served, epoch, **dict.fromkeys(uids, "Inqueue"))
+
+    for watch, sizes in zip(watches, ([3, 2], [3, 2], [1] * 5), strict=True):
+        told = list(islice(watch, len(sizes)))
+        assert [1 + len(one.further) for one in told] == sizes
+        further = [each for one in told for each in one.further]
+        groups = [it.pod_group for it in told] + [it.pod_group for it in further]
+        assert {group.metadata.uid for group in groups} == set(uids)
+        assert {it.type for it in told} | {it.type for it in further} <= {"MODIFIED"}
+        assert told[-1].cursor not in {cursor, *(one.cursor for one in told[:-1])}
+        watch.cancel()
+    with refused(Code.INVALID_ARGUMENT, "most"):
+        next(served.groups.WatchPodGroups(messages.WatchPodGroupsRequest(most=-1)))
 
 
 # Reports.
