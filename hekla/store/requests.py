@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -15,6 +15,9 @@ from hekla.domain.errors import InvalidError
 from hekla.store import batch
 from hekla.store.batch import Question
 from hekla.store.database import Session
+
+KEEP_EVERY: Final = timedelta(hours=1)
+"""So often a call is noted again, at most."""
 
 
 class RequestKey(NamedTuple):
@@ -103,6 +106,18 @@ def recording(
         "warnings": orjson.dumps(list(warnings)).decode(),
     }
     return Question(_RECORD, values, bool)
+
+
+_KEEP = text("""
+    update request set created_at = clock_timestamp()
+     where caller = :caller and method = :method and id = :id
+       and created_at < clock_timestamp() - cast(:every as interval)
+""")
+
+
+def keep(session: Session, key: RequestKey) -> None:
+    """Remember a call for as long again: who made it is still there, and may ask once more."""
+    session.execute(_KEEP, key._asdict() | {"every": KEEP_EVERY})
 
 
 def prune(session: Session, *, older_than: timedelta, limit: int = 10_000) -> int:

@@ -30,6 +30,7 @@ RARE: Final[Mapping[Access, str]] = {
     ("hekla-controller", "get", "podgroups.scheduling.volcano.sh"): _UNSEEN,
     ("hekla-controller", "update", "jobs/finalizers.batch.volcano.sh"): _HELD,
     ("hekla-controller", "update", "jobflows/finalizers.flow.volcano.sh"): _HELD,
+    ("hekla-flow", "list", "jobs.batch.volcano.sh"): _UNSEEN,
     ("hekla-flow", "list", "jobflows.flow.volcano.sh"): _NO_STREAMING,
     ("hekla-flow", "list", "jobtemplates.flow.volcano.sh"): _NO_STREAMING,
     ("hekla-scheduler", "get", "pods"): _UNANSWERED,

@@ -176,6 +176,7 @@ class CommandRows:
         with self._database.transaction() as session:
             held(self._hold, session)
             if not requests.record(session, key, asked.uid.encode(), uids=[]):
+                requests.keep(session, key)  # it cannot be removed, and is found again
                 return None
             return act(session)
 

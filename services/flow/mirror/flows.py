@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from hekla.api import decode
 from hekla.api.job_flow import JobFlow
+from hekla.domain import names
 from hekla.domain.errors import ExhaustedError, InvalidError, NotFoundError
 from hekla.domain.names import Key, flow_job_name
+from hekla.kube.client import KubeClient
+from hekla.kube.mirror.custom import ROW_UID
 from hekla.kube.mirror.deciding import (
     Adopt,
     Gone,
@@ -26,12 +31,13 @@ from hekla.kube.mirror.deciding import (
 )
 from hekla.kube.mirror.following import follow
 from hekla.kube.mirror.rows import Mirrored
-from hekla.kube.resources import JOBFLOWS
+from hekla.kube.resources import JOBFLOWS, JOBS
 from hekla.rpc.admission import CREATE, UPDATE, Admission
-from hekla.store import job_flows
+from hekla.store import flow_steps, job_flows
 from hekla.store.database import Database, Session
 from hekla.store.job_flows import Past
 from hekla.store.objects import to_json
+from services.flow.core.jobs import label_value
 from services.flow.core.sighting import remembered
 from services.flow.mirror.reading import Hold, lead, to_object, to_row
 
@@ -39,10 +45,13 @@ from services.flow.mirror.reading import Hold, lead, to_object, to_row
 class FlowRows:
     """The rows of flows."""
 
-    def __init__(self, database: Database, admission: Admission, hold: Hold) -> None:
+    def __init__(
+        self, database: Database, admission: Admission, hold: Hold, kube: KubeClient
+    ) -> None:
         self._database = database
         self._admission = admission
         self._hold = hold
+        self._kube = kube
 
     def read(self, keys: Collection[Key]) -> Mapping[Key, Row]:
         """The rows of these names that there are."""
@@ -79,6 +88,7 @@ class FlowRows:
 
     def take_many(self, steps: Sequence[RowStep]) -> None:
         """Do steps, all or none."""
+        steps = [self._with_orphans(step) for step in steps]
         read = [
             None if isinstance(step, Gone | Removed) else self._reviewed(step) for step in steps
         ]
@@ -91,6 +101,31 @@ class FlowRows:
                     job_flows.follow(
                         session, flow, cr_uid=UUID(step.custom.uid), past=_past(step, flow)
                     )
+
+    def _with_orphans(self, step: RowStep) -> RowStep:
+        """What went unseen left its jobs if they are there and belong to no flow any more.
+
+        One that was stored before it had a custom resource never owned any.
+        """
+        if not isinstance(step, Gone) or not step.unseen:
+            return step
+        if step.row.uid != step.row.custom_uid:
+            return step
+        with self._database.transaction() as session:
+            steps = flow_steps.of_flow(session, UUID(step.row.uid))
+        owners = self._owners_of_jobs(step.row.key, {str(one.job_uid) for one in steps})
+        return replace(step, orphans=bool(owners) and not any(owners))
+
+    def _owners_of_jobs(self, flow: Key, uids: Collection[str]) -> Sequence[Sequence[Any]]:
+        """Which flows the custom resources of jobs belong to, for each that there is."""
+        made_by = {names.CREATED_BY_JOB_FLOW: label_value(f"{flow.namespace}.{flow.name}")}
+        listed, _ = self._kube.list(JOBS, flow.namespace, label_selector=made_by)
+        found = [one["metadata"] for one in listed]
+        return [
+            [one for one in meta.get("ownerReferences") or () if one["kind"] == JOBFLOWS.kind]
+            for meta in found
+            if (meta.get("annotations") or {}).get(ROW_UID) in uids
+        ]
 
     def _let_go(self, row: Row) -> None:
         with self._database.transaction() as session:
@@ -139,6 +174,8 @@ def _end(session: Session, step: Gone) -> None:
             job_flows.let_go(session, uid)
 
 
-def mirrored_flows(database: Database, admission: Admission, hold: Hold) -> Mirrored:
+def mirrored_flows(
+    database: Database, admission: Admission, hold: Hold, kube: KubeClient
+) -> Mirrored:
     """Flows, for an engine."""
-    return Mirrored(JOBFLOWS, FlowRows(database, admission, hold), decide=follow)
+    return Mirrored(JOBFLOWS, FlowRows(database, admission, hold, kube), decide=follow)

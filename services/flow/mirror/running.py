@@ -48,7 +48,7 @@ def mirror(
 
     def engines() -> Sequence[Engine]:
         kinds = (
-            mirrored_flows(database, admission, election.hold),
+            mirrored_flows(database, admission, election.hold, kube),
             mirrored_templates(database, admission, election.hold),
         )
         return [Engine(kind, kube) for kind in kinds]
@@ -115,7 +115,7 @@ class Mirroring:
 
         running.enter_context(made.running())
         running.enter_context(repeating("rival", look_for_rival, idle=LOOK_EVERY))
-        flows = mirrored_flows(database, admission, election.hold)
+        flows = mirrored_flows(database, admission, election.hold, kube)
         templates = mirrored_templates(database, admission, election.hold)
         return cls(made, Door(kube, flows, made), Door(kube, templates, made))
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from sqlalchemy import text
 
 from hekla.api.queue import Queue
 from hekla.domain import names
@@ -16,8 +18,14 @@ from hekla.domain.errors import (
     InvalidError,
     NotFoundError,
 )
+from hekla.kube.mirror.custom import read
+from hekla.kube.mirror.deciding import Insert
+from hekla.kube.resources import COMMANDS
+from hekla.store import requests
 from hekla.store.database import Database
+from hekla.store.maintenance import REQUESTS_KEPT
 from hekla.store.once import Asking
+from services.controller.mirror.commands import mirrored_commands
 from services.controller.queue_states import CLOSE
 from services.webhook.cluster import KubeCluster
 from tests.support.local_cluster import LocalCluster, Object
@@ -221,6 +229,35 @@ def test_a_command_is_obeyed_told_of_and_removed(scene: QueueScene, name: str) -
     wait_until(lambda: scene.cluster.call("GET", gone).code == 404, what="it to be removed")
     scene.calls.command(name, "OpenQueue", asking("CommandQueue"))
     scene.until_shown(name, state="Open")
+
+
+def test_a_command_that_cannot_be_removed_is_not_obeyed_again(
+    scene: QueueScene, name: str
+) -> None:
+    uid = scene.make(name)["metadata"]["uid"]
+    scene.until_row(name)
+    body = command(f"stays-{name}", CLOSE, queue_target(name, uid))
+    meta = {"namespace": "default", "uid": str(uuid4()), "resourceVersion": "1"}
+    asked = Insert(read(COMMANDS, body | {"metadata": body["metadata"] | meta}))
+    rows = mirrored_commands(scene.database, scene.kube, lambda _: None, lambda: None).rows
+
+    def later() -> None:
+        with scene.database.transaction() as session:
+            session.execute(
+                text("update request set created_at = created_at - :most where id = :uid"),
+                {"most": REQUESTS_KEPT * 0.9, "uid": meta["uid"]},
+            )
+            requests.prune(session, older_than=REQUESTS_KEPT)
+
+    rows.take(asked)
+    scene.calls.command(name, "OpenQueue", asking("CommandQueue"))
+    for _ in range(3):
+        later()
+        rows.take(asked)
+
+    row = scene.row(name)
+    assert row is not None
+    assert row.queue.status.state == "Open"
 
 
 @pytest.mark.parametrize(

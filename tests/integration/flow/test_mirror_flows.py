@@ -5,18 +5,24 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import text
 
 from hekla.api.decode import encode
 from hekla.domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from hekla.domain.phases import JobPhase
 from hekla.kube import definitions
 from hekla.kube.client import KubeClient
+from hekla.kube.mirror.bodies import owner_reference
+from hekla.kube.mirror.custom import ROW_UID
 from hekla.store import job_flows
 from hekla.store.database import Database
+from hekla.telemetry import metrics
+from services.flow.mirror import running
 from tests.support.controller_scene import scene
 from tests.support.flow_scene import FlowScene, flow_scene
 from tests.support.local_cluster import LocalCluster, Object
@@ -159,6 +165,49 @@ def test_jobs_stay_when_a_flow_is_deleted_without_them(sides: Sides) -> None:
     wait_until(lambda: sides.custom("jobflows", "f") is None, what="its custom resource")
     flows.move("f-a", JobPhase.COMPLETED)  # and nobody takes it for one that was forgotten
     assert flows.jobs() == ["f-a"]
+
+
+def test_jobs_stay_too_when_nobody_saw_how_the_flow_went(sides: Sides) -> None:
+    flows = sides.flows
+    sides.apply(make_template("a"))
+    made = sides.apply(make_flow("f", a="", b="a"))
+    flows.until_jobs("f-a")
+    flow = owner_reference("flow.volcano.sh/v1alpha1", "JobFlow", "f", made["metadata"]["uid"])
+    job = flows.job("f-a")
+    meta = {
+        "name": "f-a",
+        "labels": job.metadata.labels,
+        "annotations": {ROW_UID: job.metadata.uid},
+        "ownerReferences": [flow],
+    }
+    jobs = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{flows.namespace}/jobs"
+    sides.cluster.make(jobs, {"metadata": meta, "spec": encode(job)["spec"]})
+
+    with nobody_mirrors(flows.database):
+        body = {"propagationPolicy": "Orphan"}
+        assert sides.cluster.call("DELETE", sides.at("jobflows", "f"), body).code == 200
+        wait_until(lambda: sides.custom("jobflows", "f") is None, what="its custom resource")
+
+    wait_until(flows.is_gone, what="the flow to go")
+    assert flows.jobs() == ["f-a"]
+
+
+@contextmanager
+def nobody_mirrors(database: Database) -> Iterator[None]:
+    """Have the lease taken by somebody who does nothing, until the block ends."""
+    taken = text(
+        "update lease set holder = 'nobody', epoch = epoch + 1,"
+        " until = clock_timestamp() + interval '1 h' where name = :name"
+    )
+    given_back = text("update lease set until = clock_timestamp() where name = :name")
+    with database.transaction() as session:
+        session.execute(taken, {"name": running.LEASE})
+    wait_until(lambda: metrics.lease_held.labels(running.LEASE)._value.get() == 0, what="it")
+    try:
+        yield
+    finally:
+        with database.transaction() as session:
+            session.execute(given_back, {"name": running.LEASE})
 
 
 def test_a_flow_that_goes_after_its_jobs_shows_that_it_goes(sides: Sides) -> None:
