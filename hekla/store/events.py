@@ -29,6 +29,8 @@ class Event(NamedTuple):
     at: datetime | None = None
 
 
+# By ``id + 0``: ordered by ``id`` alone, a plan made while there were few events would go through
+# all of them by their ids, where those of the job are found by its uid.
 _ADD = text("""
     insert into job_event (job_uid, type, reason, message)
     select :job, new.type, new.reason, new.message
@@ -37,7 +39,7 @@ _ADD = text("""
            with ordinality as new(type, reason, message, place)
      where not exists (
            select from (select type, reason, message from job_event
-                         where job_uid = :job order by id desc limit 1) as last
+                         where job_uid = :job order by id + 0 desc limit 1) as last
             where (last.type, last.reason, last.message)
                 = (new.type, new.reason, new.message))
      order by place
@@ -47,7 +49,7 @@ _FORGET = text("""
     delete from job_event
      where job_uid = :job
        and id <= (select id from job_event where job_uid = :job
-                   order by id desc offset :kept limit 1)
+                   order by id + 0 desc offset :kept limit 1)
 """)
 
 
@@ -71,7 +73,7 @@ _SINCE = text("""
     select job_uid, id, type, reason, message, at
       from job_event
      where job_uid = any(:jobs) and at > clock_timestamp() - cast(:within as interval)
-     order by id
+     order by id + 0
 """)
 
 
