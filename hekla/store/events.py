@@ -29,7 +29,7 @@ class Event(NamedTuple):
     at: datetime | None = None
 
 
-# By ``id + 0``: ordered by ``id`` alone, a plan made while there were few events would go through
+# By ``id + 0``: ordered by ``id`` alone, a plan made while there were few events goes through
 # all of them by their ids, where those of the job are found by its uid.
 _ADD = text("""
     insert into job_event (job_uid, type, reason, message)

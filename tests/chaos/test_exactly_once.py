@@ -92,12 +92,12 @@ def test_random_kills_again_and_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "point",
     [
-        "controller.recorded=kill@40",
-        "controller.acted=kill@40",
-        "controller.commit-unknown=kill@40",
-        "controller.recorded=raise:0.05",
-        "controller.commit-unknown=raise:0.05",
-        "controller.slow-act=sleep 8:0.02",
+        "controller.recorded=kill@4",
+        "controller.acted=kill@4",
+        "controller.commit-unknown=kill@4",
+        "controller.recorded=raise:0.3",
+        "controller.commit-unknown=raise:0.3",
+        "controller.slow-act=sleep 8:0.2",
         "scheduler.recorded=kill@3",
         "scheduler.bound=kill@3",
         "kube.post-late=sleep 2:0.2",
