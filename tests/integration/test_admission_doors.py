@@ -15,7 +15,6 @@ from services.webhook.config import WebhookConfig
 from services.webhook.rules.world import Limits
 from services.webhook.serving import https
 from tests.integration.test_admission_table import Servers, TableCluster, fill
-from tests.integration.test_webhook_https import Caller, issued, write
 from tests.support.admission_doors import (
     Door,
     Verdict,
@@ -30,6 +29,7 @@ from tests.support.admission_table import ROWS
 from tests.support.admission_verdicts import check
 from tests.support.reviews import Object
 from tests.support.waiting import wait_until
+from tests.support.webhooks import Caller, issued, write
 
 
 class Callers:
