@@ -17,7 +17,8 @@ from hekla.kube.client import KubeClient
 from hekla.kube.fence import Fence
 from hekla.kube.requests import Binding, Deletion, Patch
 from hekla.kube.resources import CONFIGMAPS, NODES, PODS
-from tests.support.kube_server import KubeServer, Request
+from tests.support.kube_objects import Request
+from tests.support.kube_server import KubeServer
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 

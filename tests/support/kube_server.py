@@ -1,62 +1,26 @@
 """A scripted API server over a real socket.
 
-It keeps objects in memory under one resource version, serves lists in pages and watches with
-resume and 410, and does to the next matching requests what a test said by ``on``: answers
-something else, stalls, hangs up before or after the effect.
+It keeps objects in memory under one resource version (``kube_objects``), serves lists in pages
+and watches with resume and 410, and does to the next matching requests what a test said by
+``on``: answers something else, stalls, hangs up before or after the effect.
 """
 
 from __future__ import annotations
 
 import asyncio
-import copy
 import ssl
 import threading
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import orjson
 from aiohttp import web
 
 from tests.support.certificates import Pair
-
-
-class Where(NamedTuple):
-    """What a path is about."""
-
-    root: str
-    namespace: str | None
-    plural: str
-    name: str | None
-    part: str | None
-
-
-def where(path: str) -> Where:
-    """Take a path apart: ``/api/v1/namespaces/ns/pods/name/status``."""
-    pieces = path.strip("/").split("/")
-    skip = 2 if pieces[0] == "api" else 3
-    root, rest = "/" + "/".join(pieces[:skip]), pieces[skip:]
-    namespace = None
-    if rest[0] == "namespaces" and len(rest) > 2:
-        namespace, rest = rest[1], rest[2:]
-    rest += [""] * (3 - len(rest))
-    return Where(root, namespace, rest[0], rest[1] or None, rest[2] or None)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a client asked."""
-
-    method: str
-    path: str
-    query: dict[str, str]
-    headers: dict[str, str]
-    body: Any
+from tests.support.kube_objects import Objects, RefusedError, Request, where
 
 
 @dataclass(slots=True)
@@ -77,20 +41,7 @@ class Script:
     """Close the connection in place of an answer."""
 
 
-class Event(NamedTuple):
-    version: int
-    place: Where
-    line: bytes
-
-
-class RefusedError(Exception):
-    def __init__(self, status: int, reason: str, message: str = "") -> None:
-        super().__init__(message or reason)
-        self.status = status
-        self.reason = reason
-
-
-class KubeServer:
+class KubeServer(Objects):
     """Runs in a thread of its own until the end of the ``with`` block."""
 
     def __init__(
@@ -101,6 +52,7 @@ class KubeServer:
         client_ca: Path | None = None,
         port: int = 0,
     ) -> None:
+        super().__init__()
         self._tls = tls
         self._ca = ca
         self._client_ca = client_ca
@@ -116,11 +68,6 @@ class KubeServer:
         self.bookmark_every: float | None = None
         self.begins_watches_with_lists = False
         self.ignores_how_watches_begin = False
-        self._lock = threading.RLock()
-        self._objects: dict[str, dict[str, Any]] = {}
-        self._events: list[Event] = []
-        self._version = 100
-        self._compacted = 0
         self._scripts: list[Script] = []
         self._watchers: set[asyncio.Transport] = set()
         self._transports: set[asyncio.Transport] = set()
@@ -165,7 +112,7 @@ class KubeServer:
         **what: Any,
     ) -> None:
         """Script the next requests by ``method`` with ``part`` in their path."""
-        with self._lock:
+        with self.lock:
             self._scripts.append(
                 Script(
                     lambda asked: asked.method == method and part in asked.path and only(asked),
@@ -173,23 +120,9 @@ class KubeServer:
                 )
             )
 
-    def put(self, path: str, item: dict[str, Any]) -> dict[str, Any]:
-        """Create or replace the object at ``path``, as somebody else would."""
-        with self._lock:
-            return self._store(path, copy.deepcopy(item))
-
-    def remove(self, path: str) -> None:
-        """Delete the object at ``path``, as somebody else would."""
-        with self._lock:
-            self._delete(path)
-
-    def object(self, path: str) -> dict[str, Any] | None:
-        with self._lock:
-            return copy.deepcopy(self._objects.get(path))
-
     def seen(self, method: str, part: str = "", *, watch: bool = False) -> list[Request]:
         """The requests so far; watches only if asked for."""
-        with self._lock:
+        with self.lock:
             return [
                 request
                 for request in self.requests
@@ -197,14 +130,6 @@ class KubeServer:
                 and part in request.path
                 and ("watch" in request.query) == watch
             ]
-
-    @contextmanager
-    def forgetting(self) -> Iterator[None]:
-        """Forget all events up to the end of the block: who has not got them is too late."""
-        with self._lock:
-            yield
-            self._compacted = self._version
-            self._events.clear()
 
     def say(self, line: bytes) -> None:
         """Send something to the watches of now, whatever it is."""
@@ -227,6 +152,10 @@ class KubeServer:
     def watching(self) -> int:
         """How many watches there are."""
         return len(self._watchers)
+
+    def told(self) -> None:
+        if hasattr(self, "_changed"):
+            self._loop.call_soon_threadsafe(self._changed.set)
 
     # Life.
 
@@ -291,7 +220,7 @@ class KubeServer:
             headers=dict(asked.headers),
             body=orjson.loads(body) if body else None,
         )
-        with self._lock:
+        with self.lock:
             self.requests.append(request)
             script = self._scripted(request)
         self._at_once += 1
@@ -314,8 +243,8 @@ class KubeServer:
             return await self._log(asked, request)
         status, answer = 503, b""
         if script.effect or (script.effect is None and script.status is None):
-            with self._lock:
-                status, answer = self._do(request)
+            with self.lock:
+                status, answer = self.answer(request)
         if script.stall:
             await asyncio.sleep(script.stall)
         if script.hang_up:
@@ -334,108 +263,13 @@ class KubeServer:
                 return script
         return Script(lambda _: True)
 
-    def _do(self, request: Request) -> tuple[int, bytes]:
-        place = where(request.path)
-        match request.method:
-            case "GET" if place.name is None:
-                return 200, self._list(place, request.query)
-            case "GET":
-                return 200, orjson.dumps(self._find(request.path))
-            case "POST" if place.part == "binding":
-                return self._bind(request, place)
-            case "POST":
-                name = request.body["metadata"].get("name") or f"generated-{self._version}"
-                path = f"{request.path}/{name}"
-                if path in self._objects:
-                    raise RefusedError(409, "AlreadyExists", f'"{name}" already exists')
-                return 201, orjson.dumps(self._store(path, request.body))
-            case "PATCH":
-                path = request.path.removesuffix("/status")
-                merged = _merged(self._find(path), request.body)
-                return 200, orjson.dumps(self._store(path, merged))
-            case "DELETE":
-                return self._remove(request)
-        raise RefusedError(405, "MethodNotAllowed")
-
-    def _find(self, path: str) -> dict[str, Any]:
-        if path not in self._objects:
-            raise RefusedError(404, "NotFound", f"{path} not found")
-        return self._objects[path]
-
-    def _bind(self, request: Request, place: Where) -> tuple[int, bytes]:
-        path = request.path.removesuffix("/binding")
-        pod = self._find(path)
-        uid = request.body["metadata"].get("uid")
-        if uid and uid != pod["metadata"]["uid"]:
-            raise RefusedError(409, "Conflict", "uid mismatch")
-        if pod.get("spec", {}).get("nodeName"):
-            raise RefusedError(
-                409, "Conflict", f"pod {place.name} is already assigned to a node"
-            )
-        node = request.body["target"]["name"]
-        self._store(path, _merged(pod, {"spec": {"nodeName": node}}))
-        return 201, orjson.dumps({"kind": "Status", "status": "Success"})
-
-    def _remove(self, request: Request) -> tuple[int, bytes]:
-        found = self._find(request.path)
-        uid = ((request.body or {}).get("preconditions") or {}).get("uid")
-        if uid and uid != found["metadata"]["uid"]:
-            raise RefusedError(409, "Conflict", "uid mismatch")
-        if found["metadata"].get("finalizers"):
-            mark = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
-            return 200, orjson.dumps(self._store(request.path, _merged(found, mark)))
-        return 200, orjson.dumps(self._delete(request.path))
-
-    def _store(self, path: str, item: dict[str, Any]) -> dict[str, Any]:
-        self._version += 1
-        old = self._objects.get(path)
-        place = where(path)
-        metadata = item.setdefault("metadata", {})
-        metadata["name"] = place.name
-        if place.namespace:
-            metadata["namespace"] = place.namespace
-        metadata["uid"] = old["metadata"]["uid"] if old else str(uuid.uuid4())
-        metadata["resourceVersion"] = str(self._version)
-        self._objects[path] = item
-        self._tell("MODIFIED" if old else "ADDED", place, item)
-        return item
-
-    def _delete(self, path: str) -> dict[str, Any]:
-        item = self._objects.pop(path)
-        self._version += 1
-        item = _merged(item, {"metadata": {"resourceVersion": str(self._version)}})
-        self._tell("DELETED", where(path), item)
-        return item
-
-    def _tell(self, kind: str, place: Where, item: dict[str, Any]) -> None:
-        line = orjson.dumps({"type": kind, "object": item}) + b"\n"
-        self._events.append(Event(self._version, place, line))
-        if hasattr(self, "_changed"):
-            self._loop.call_soon_threadsafe(self._changed.set)
-
-    def _list(self, place: Where, query: dict[str, str]) -> bytes:
-        limit, after, version = int(query.get("limit") or 0), "", str(self._version)
-        if token := query.get("continue"):
-            version, _, after = token.partition("/")
-            if int(version) < self._compacted:
-                raise RefusedError(410, "Expired", "the list is too old to go on with")
-        paths = sorted(
-            path for path in self._objects if _within(where(path), place) and path > after
-        )
-        page = paths[:limit] if limit else paths
-        metadata = {"resourceVersion": version}
-        if len(page) < len(paths):
-            metadata["continue"] = f"{version}/{page[-1]}"
-        items = [self._objects[path] for path in page]
-        return orjson.dumps({"kind": "List", "metadata": metadata, "items": items})
-
     async def _watch(self, asked: web.BaseRequest, request: Request) -> web.StreamResponse:
         place, sent = where(request.path), int(request.query.get("resourceVersion") or 0)
         transport = asked.transport
         assert transport is not None
         begins = "sendInitialEvents" in request.query
         if begins and self.ignores_how_watches_begin:
-            begins, sent = False, self._version
+            begins, sent = False, self.version
         if begins and not self.begins_watches_with_lists:
             raise RefusedError(422, "Invalid", "sendInitialEvents is forbidden")
         answer = web.StreamResponse(headers={"Content-Type": "application/json"})
@@ -444,20 +278,20 @@ class KubeServer:
         try:
             self._at_once -= 1
             if begins:
-                with self._lock:
-                    sent, lines = self._version, list(self._first_events(place))
+                with self.lock:
+                    sent, lines = self.version, list(self.first_events(place))
                 await answer.write(b"".join(lines))
             while True:
-                with self._lock:
-                    if sent < self._compacted:
+                with self.lock:
+                    if sent < self.compacted:
                         expired = {
                             "type": "ERROR",
                             "object": {"code": 410, "reason": "Expired"},
                         }
                         await answer.write(orjson.dumps(expired) + b"\n")
                         return answer
-                    lines = list(self._since(sent, place))
-                    sent = self._version
+                    lines = list(self.since(sent, place))
+                    sent = self.version
                     self._changed.clear()
                 if lines:
                     await answer.write(b"".join(reversed(lines)))
@@ -472,22 +306,6 @@ class KubeServer:
             self._at_once += 1
             self._watchers.discard(transport)
 
-    def _first_events(self, place: Where) -> Iterator[bytes]:
-        """Lines that tell of all objects, and a bookmark."""
-        for path, item in sorted(self._objects.items()):
-            if _within(where(path), place):
-                yield orjson.dumps({"type": "ADDED", "object": item}) + b"\n"
-        mark = {
-            "annotations": {"k8s.io/initial-events-end": "true"},
-            "resourceVersion": str(self._version),
-        }
-        yield orjson.dumps({"type": "BOOKMARK", "object": {"metadata": mark}}) + b"\n"
-
-    def _since(self, sent: int, place: Where) -> Iterator[bytes]:
-        """Lines of newer events, the newest first."""
-        newer = takewhile(lambda event: event.version > sent, reversed(self._events))
-        return (event.line for event in newer if _within(event.place, place))
-
     async def _log(self, asked: web.BaseRequest, request: Request) -> web.StreamResponse:
         name = where(request.path).name or ""
         if name not in self.logs:
@@ -499,24 +317,6 @@ class KubeServer:
         if request.query.get("follow"):
             await self._stopping.wait()
         return answer
-
-
-def _within(one: Where, asked: Where) -> bool:
-    return (one.root, one.plural) == (asked.root, asked.plural) and (
-        asked.namespace in {None, one.namespace}
-    )
-
-
-def _merged(item: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(item)
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        elif isinstance(value, dict) and isinstance(merged.get(key), dict):
-            merged[key] = _merged(merged[key], value)
-        else:
-            merged[key] = value
-    return merged
 
 
 def _json(status: int, body: bytes, headers: dict[str, str]) -> web.Response:
