@@ -24,7 +24,8 @@ from services.scheduler.core.objects import EPOCH, Group, Node, Pod, PodSpec, Qu
 from services.scheduler.core.session import Session
 from services.scheduler.framework import Framework
 from tests.benchmarks.figures import Figure, publish
-from tests.support.oracle import Oracle, Rules, World
+from tests.support.oracle import Oracle
+from tests.support.oracle_nodes import Rules, World
 
 Result = TypeVar("Result")
 

@@ -26,7 +26,7 @@ from services.scheduler.core.objects import (
     amounts,
     limits,
 )
-from tests.support.oracle import Rules, World
+from tests.support.oracle_nodes import Rules, World
 
 ZONES = ("a", "b")
 

@@ -30,7 +30,8 @@ from services.scheduler.core.session import Session
 from services.scheduler.core.status import Status
 from services.scheduler.framework import Framework
 from services.scheduler.plugins.nodeorder import UNASKED, Unasked
-from tests.support.oracle import Oracle, Rules, World, request
+from tests.support.oracle import Oracle
+from tests.support.oracle_nodes import Rules, World, request
 from tests.support.scheduling import (
     add_random_group,
     cluster_of,

@@ -12,7 +12,8 @@ from services.scheduler import policy
 from services.scheduler.core.objects import EPOCH, Decisions, Group, Node, Pod, PodSpec, Queue
 from services.scheduler.core.session import Session
 from services.scheduler.framework import Enabled, Framework
-from tests.support.oracle import Oracle, Rules, World
+from tests.support.oracle import Oracle
+from tests.support.oracle_nodes import Rules, World
 from tests.support.scheduling import cluster_of, policy_of, random_rules, random_world
 
 SEEDS = st.integers(0, 2**32)
