@@ -65,8 +65,8 @@ def test_random_kills_again_and_again(tmp_path: Path) -> None:
         ("flow.recorded=raise:0.1", FLOWS),
         ("flow.created=raise:0.2", FLOWS),
         ("flow.acted=sleep 6:0.05", FLOWS),
-        # Twenty passes a life, and some ten seconds from life to life: a job has a dozen.
-        ("controller.commit-unknown=kill@20", 2),
+        # Ten passes a life, and some ten seconds from life to life: a job has half a dozen.
+        ("controller.commit-unknown=kill@10", 2),
     ],
 )
 def test_no_place_to_die_makes_a_difference(tmp_path: Path, point: str, flows: int) -> None:
