@@ -8,6 +8,7 @@ snapshot saw the transaction. So versions only grow, and nothing is lost.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -15,7 +16,9 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
 
 from hekla.domain.errors import CursorExpiredError, ExhaustedError, UnavailableError
 from hekla.store import feed
@@ -23,13 +26,19 @@ from hekla.store.database import Database, Session
 from hekla.store.feed import BEGINNING, Cursor
 from hekla.telemetry import metrics
 
+log = logging.getLogger(__name__)
+
 LONGEST_QUEUE: Final = 1_000
 LONG_PAUSE: Final = timedelta(minutes=1)
 """After such a pause the reader makes sure that the ring has not gone round under it."""
 BOOKMARK_SECONDS: Final = 10.0
 
+_UNREADABLE: Final = object()
+
+Rendered = TypeVar("Rendered")
+
 Loader = Callable[[Session, Sequence[str] | None], Mapping[str, Any]]
-"""Objects of a kind by uid: those named, or all."""
+"""Objects of a kind by uid, as models or as what is stored of them: those named, or all."""
 
 
 @dataclass(slots=True)
@@ -42,13 +51,21 @@ class Item:
     uid: str
     xid: int
     object: Any
+    """A model or, also for DELETED, what is stored of one."""
     _rendered: Any = field(default=None)
 
-    def rendered(self, render: Callable[[Any], Any]) -> Any:
-        """``render(object)``, done once however many watchers ask."""
+    def rendered(self, render: Callable[[Any], Rendered]) -> Rendered | None:
+        """``render(object)``, done once however many watchers ask.
+
+        None if this version cannot read the object, which is then logged.
+        """
         if self._rendered is None:
-            self._rendered = render(self.object)
-        return self._rendered
+            try:
+                self._rendered = render(self.object)
+            except ValidationError:
+                log.exception("stored object cannot be read", extra={"uid": self.uid})
+                self._rendered = _UNREADABLE
+        return None if self._rendered is _UNREADABLE else self._rendered
 
 
 @dataclass(frozen=True, slots=True)

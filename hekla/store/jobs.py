@@ -22,7 +22,7 @@ from hekla.domain.phases import JobPhase
 from hekla.store import batch, feed, work
 from hekla.store.batch import Question
 from hekla.store.database import Session
-from hekla.store.objects import Place, metadata, readable, to_json, to_text
+from hekla.store.objects import Document, Place, metadata, to_json, to_text
 from hekla.store.schema import JobRow
 
 KIND: Final = "job"
@@ -184,12 +184,12 @@ def locked(uid: UUID) -> Question[StoredJob]:
     return Question(_LOCKED, {"uid": uid}, read)
 
 
-def load(session: Session, uids: Sequence[str] | None) -> Mapping[str, Job]:
+def documents(session: Session, uids: Sequence[str] | None) -> Mapping[str, Document]:
     """Jobs by uid: those named that exist, or all. For the feed's reader."""
     loading = batch.rows_of(_ALL, {})
     if uids is not None:
         loading = batch.rows_of(_SOME, {"uids": [UUID(uid) for uid in uids]})
-    return readable(batch.answer(session, loading), _to_job)
+    return {str(row.uid): _document(row) for row in batch.answer(session, loading)}
 
 
 _ALL = text("select * from job")
@@ -386,29 +386,32 @@ def _to_stored(row: JobRow) -> StoredJob:
 
 
 def _to_job(row: JobRow) -> Job:
+    return Job.model_validate(_document(row))
+
+
+def _document(row: JobRow) -> Document:
+    """A job as the API shows it, not looked at any closer."""
     status = row.status or {
         "state": {
             "phase": row.phase,
             "lastTransitionTime": timestamps.to_text(row.created_at),
         }
     }
-    return Job.model_validate(
-        {
-            "apiVersion": names.JOB_API_VERSION,
-            "kind": "Job",
-            "metadata": metadata(
-                uid=row.uid,
-                namespace=row.namespace,
-                name=row.name,
-                version=row.version,
-                generation=row.generation,
-                labels=row.labels,
-                annotations=row.annotations,
-                created_at=row.created_at,
-                deleting_at=row.deleting_at,
-                owners=[row.owner] if row.owner else (),
-            ),
-            "spec": row.spec,
-            "status": status,
-        }
-    )
+    return {
+        "apiVersion": names.JOB_API_VERSION,
+        "kind": "Job",
+        "metadata": metadata(
+            uid=row.uid,
+            namespace=row.namespace,
+            name=row.name,
+            version=row.version,
+            generation=row.generation,
+            labels=row.labels,
+            annotations=row.annotations,
+            created_at=row.created_at,
+            deleting_at=row.deleting_at,
+            owners=[row.owner] if row.owner else (),
+        ),
+        "spec": row.spec,
+        "status": status,
+    }

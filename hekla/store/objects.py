@@ -12,7 +12,6 @@ import orjson
 from pydantic import BaseModel, ValidationError
 from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, literal
 
-from hekla.api.meta import ObjectMeta
 from hekla.domain import timestamps
 
 log = logging.getLogger(__name__)
@@ -28,6 +27,9 @@ class HasUid(Protocol):
 
 Row = TypeVar("Row", bound=HasUid)
 Object = TypeVar("Object")
+
+Document = dict[str, Any]
+"""An object as in YAML."""
 
 LARGEST_PAGE: Final = 500
 RPC: Final = "rpc"
@@ -88,19 +90,22 @@ def metadata(
     namespace: str = "",
     deleting_at: datetime | None = None,
     owners: Sequence[Mapping[str, Any]] = (),
-) -> ObjectMeta:
-    """An object's metadata from its columns."""
-    return ObjectMeta.model_validate(
-        {
-            "name": name,
-            "namespace": namespace,
-            "uid": str(uid),
-            "resourceVersion": str(version),
-            "generation": generation,
-            "creationTimestamp": timestamps.to_text(created_at),
-            "deletionTimestamp": timestamps.to_text(deleting_at) if deleting_at else None,
-            "labels": dict(labels) or None,
-            "annotations": dict(annotations) or None,
-            "ownerReferences": list(owners) or None,
-        }
-    )
+) -> dict[str, Any]:
+    """An object's metadata from its columns, as in YAML, without what is absent."""
+    found: dict[str, Any] = {
+        "name": name,
+        "namespace": namespace,
+        "uid": str(uid),
+        "resourceVersion": str(version),
+        "generation": generation,
+        "creationTimestamp": timestamps.to_text(created_at),
+    }
+    if deleting_at is not None:
+        found["deletionTimestamp"] = timestamps.to_text(deleting_at)
+    if labels:
+        found["labels"] = labels
+    if annotations:
+        found["annotations"] = annotations
+    if owners:
+        found["ownerReferences"] = list(owners)
+    return found

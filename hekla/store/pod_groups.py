@@ -20,7 +20,7 @@ from hekla.store import batch, feed, jobs, work
 from hekla.store.batch import Question
 from hekla.store.database import Session
 from hekla.store.jobs import StoredJob
-from hekla.store.objects import Place, last_state, metadata, readable, to_json, to_text
+from hekla.store.objects import Document, Place, metadata, to_json, to_text
 from hekla.store.schema import PodGroupRow
 
 KIND: Final = "pod_group"
@@ -149,7 +149,8 @@ def remove(session: Session, *uids: UUID) -> None:
     changes = []
     for row in removed:
         version = row.version + 1
-        last = last_state(_to_group(row), version)
+        last = _document(row)
+        last["metadata"]["resourceVersion"] = str(version)
         changes.append(feed.Change(KIND, str(row.uid), version, feed.DELETED, last))
     feed.record(session, *changes)
 
@@ -170,6 +171,12 @@ def get(session: Session, key: Key) -> StoredGroup:
     return _to_stored(row)
 
 
+def find(session: Session, uid: UUID) -> PodGroup | None:
+    """The group of that uid, if there is one."""
+    rows = batch.answer(session, batch.rows_of(_SOME, {"uids": [uid]}))
+    return _to_group(rows[0]) if rows else None
+
+
 def of_job(session: Session, job: UUID) -> StoredGroup | None:
     """A job's group, if it has one now."""
     return batch.answer(session, group(job))
@@ -187,12 +194,12 @@ def group(job: UUID) -> Question[StoredGroup | None]:
     return Question(_GROUP, {"job": job}, read)
 
 
-def load(session: Session, uids: Sequence[str] | None) -> Mapping[str, PodGroup]:
+def documents(session: Session, uids: Sequence[str] | None) -> Mapping[str, Document]:
     """Groups by uid: those named that exist, or all. For the feed's reader."""
     loading = batch.rows_of(_ALL, {})
     if uids is not None:
         loading = batch.rows_of(_SOME, {"uids": [UUID(uid) for uid in uids]})
-    return readable(batch.answer(session, loading), _to_group)
+    return {str(row.uid): _document(row) for row in batch.answer(session, loading)}
 
 
 _ALL = text("select * from pod_group")
@@ -306,25 +313,28 @@ def _to_stored(row: PodGroupRow) -> StoredGroup:
 
 
 def _to_group(row: PodGroupRow) -> PodGroup:
-    return PodGroup.model_validate(
-        {
-            "apiVersion": names.SCHEDULING_API_VERSION,
-            "kind": "PodGroup",
-            "metadata": metadata(
-                uid=row.uid,
-                namespace=row.namespace,
-                name=row.name,
-                version=row.version,
-                generation=row.generation,
-                labels=row.labels,
-                annotations=row.annotations,
-                created_at=row.created_at,
-                owners=_owners(row),
-            ),
-            "spec": row.spec,
-            "status": {"phase": row.phase} | row.scheduling,
-        }
-    )
+    return PodGroup.model_validate(_document(row))
+
+
+def _document(row: PodGroupRow) -> Document:
+    """A group as the API shows it, not looked at any closer."""
+    return {
+        "apiVersion": names.SCHEDULING_API_VERSION,
+        "kind": "PodGroup",
+        "metadata": metadata(
+            uid=row.uid,
+            namespace=row.namespace,
+            name=row.name,
+            version=row.version,
+            generation=row.generation,
+            labels=row.labels,
+            annotations=row.annotations,
+            created_at=row.created_at,
+            owners=_owners(row),
+        ),
+        "spec": row.spec,
+        "status": {"phase": row.phase} | row.scheduling,
+    }
 
 
 def _owners(row: PodGroupRow) -> Sequence[Mapping[str, Any]]:

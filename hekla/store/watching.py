@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from hekla.domain import selector
 from hekla.domain.selector import Selector
 from hekla.store import feed
 from hekla.store.hub import Hub, Item
 
+Rendered = TypeVar("Rendered")
 Response = TypeVar("Response")
 
 
@@ -21,29 +22,31 @@ def stream(
     *,
     wanted: Callable[[Item], bool],
     labels: str = "",
-    respond: Callable[[str, str, Item | None], Response],
-) -> Iterator[Response]:
-    """``respond(cursor, type, item)`` for each item that is ``wanted``, and bookmarks.
+    render: Callable[[Any], Rendered],
+    respond: Callable[[str, str, Rendered | None], Response],
+) -> Generator[Response, None, None]:
+    """``respond(cursor, type, object)`` for each item that is ``wanted``, and bookmarks.
 
-    A bookmark also stands for items that were left out, so that the cursor moves on. Of the
+    ``render`` is asked for the objects of items that are told of, and no others. A bookmark
+    also stands for items that were left out, so that the cursor moves on. Of the
     items that are wanted those come that match ``labels``; one that does so no more comes as
     DELETED. It ends when ``going`` says so.
 
     Raises:
         InvalidError: ``labels`` are no selector.
     """
-    lists = in_lists(hub, kind, cursor, going, wanted=wanted, labels=labels)
+    lists = in_lists(hub, kind, cursor, going, wanted=wanted, labels=labels, render=render)
     return (respond(position, *change) for position, changes in lists for change in changes)
 
 
-class Told(NamedTuple):
+class Told(NamedTuple, Generic[Rendered]):
     """What a watcher is told of one object; a bookmark has none."""
 
     type: str
-    item: Item | None
+    object: Rendered | None
 
 
-BOOKMARK: Final = Told("BOOKMARK", None)
+BOOKMARK: Final[Told[Any]] = Told("BOOKMARK", None)
 
 
 def in_lists(
@@ -54,8 +57,9 @@ def in_lists(
     *,
     wanted: Callable[[Item], bool],
     labels: str = "",
+    render: Callable[[Any], Rendered],
     most: int = 1,
-) -> Iterator[tuple[str, Sequence[Told]]]:
+) -> Generator[tuple[str, Sequence[Told[Rendered]]], None, None]:
     """As :func:`stream`, but what came together in lists of at most ``most``, with a cursor.
 
     A bookmark comes alone.
@@ -63,7 +67,7 @@ def in_lists(
     matching = Matching(selector.parse(labels), resumed=bool(cursor)) if labels else None
     before: str | None = None
     skipped: str | None = None
-    held: list[Told] = []
+    held: list[Told[Rendered]] = []
     for at, item in hub.watch(kind, cursor, going=going):
         position = str(at)
         if item is None:
@@ -76,10 +80,11 @@ def in_lists(
             type_: str | None = None
             if wanted(item):
                 type_ = item.type if matching is None else matching.type_of(item)
-            if type_ is None:
+            rendered = item.rendered(render) if type_ is not None else None
+            if type_ is None or rendered is None:
                 skipped = position
             else:
-                held.append(Told(type_, item))
+                held.append(Told(type_, rendered))
             # The cursor stays where it was until the last of what came together.
             if held and (position != before or len(held) >= most):
                 skipped = None
@@ -90,12 +95,14 @@ def in_lists(
         yield skipped, [BOOKMARK]
 
 
-def owned_by(item: Item, kind: str) -> bool:
-    """Whether an item's object belongs to one of that kind."""
+def owners_of(item: Item) -> Iterator[tuple[str, str]]:
+    """Kinds and names of those that an item's object belongs to."""
     if isinstance(item.object, dict):
-        owners = (item.object.get("metadata") or {}).get("ownerReferences") or ()
-        return any(owner.get("kind") == kind for owner in owners)
-    return any(one.kind == kind for one in item.object.metadata.owner_references or ())
+        for owner in (item.object.get("metadata") or {}).get("ownerReferences") or ():
+            yield owner.get("kind") or "", owner.get("name") or ""
+    else:
+        for one in item.object.metadata.owner_references or ():
+            yield one.kind or "", one.name or ""
 
 
 class Matching:
@@ -138,7 +145,7 @@ def queue_of(item: Item) -> str:
 
 
 def metadata_of(item: Item) -> tuple[str, str]:
-    """Namespace and name of an item's object, which for DELETED is its last state as JSON."""
+    """Namespace and name of an item's object."""
     if isinstance(item.object, dict):
         meta: dict[str, Any] = item.object.get("metadata") or {}
         return meta.get("namespace") or "", meta.get("name") or ""

@@ -11,7 +11,6 @@ import os
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -24,7 +23,7 @@ from hekla.kube.client import KubeClient
 from hekla.lifecycle import Termination, repeating
 from hekla.rpc import service
 from hekla.rpc.admission import Admission
-from hekla.store import incarnation, jobs, migrate, pod_groups, queues
+from hekla.store import feed_reader, incarnation, jobs, migrate, pod_groups, queues
 from hekla.store.database import Database, now
 from hekla.store.dispatcher import Dispatcher
 from hekla.store.hub import Hub
@@ -66,12 +65,6 @@ SERVICES = (
     queue_service_pb2.DESCRIPTOR.services_by_name["QueueService"].full_name,
     pod_group_service_pb2.DESCRIPTOR.services_by_name["PodGroupService"].full_name,
 )
-FEED_LAG_LIMIT_SECONDS = 5.0
-FEED_GAP = timedelta(milliseconds=20)
-FEED_RESTS = 5
-"""How many times as long as reading the feed took it is not read again."""
-FEED_LONGEST_REST_SECONDS = 0.08
-"""Changes that come closer together are read at once."""
 
 
 @contextmanager
@@ -151,29 +144,15 @@ def main(settings: ControllerConfig) -> None:
     hub = Hub(
         database,
         {
-            jobs.KIND: jobs.load,
-            pod_groups.KIND: pod_groups.load,
+            jobs.KIND: jobs.documents,
+            pod_groups.KIND: pod_groups.documents,
             queues.KIND: queues.load,
         },
     )
-    heard = -1
-
-    def read_feed() -> bool:
-        nonlocal heard
-        heard = nudge.wait(heard, nudge.patience)
-        began = time.monotonic()
-        hub.read_once()
-        rest = FEED_RESTS * (time.monotonic() - began) - FEED_GAP.total_seconds()
-        termination.wait(min(max(rest, 0.0), FEED_LONGEST_REST_SECONDS))
-        return False
 
     def schema() -> str | None:
         migrate.check(database)
         return None
-
-    def feed() -> str | None:
-        behind = hub.seconds_behind
-        return f"the feed is {behind:.0f} s behind" if behind > FEED_LAG_LIMIT_SECONDS else None
 
     with ExitStack() as running:
         running.callback(database.close)
@@ -203,7 +182,7 @@ def main(settings: ControllerConfig) -> None:
         running.enter_context(dispatcher.draining())
         queue_calls = QueueCalls(database, admission, counts, mirrors.queues, closing)
         maintain = maintaining(database, settings.history_retention)
-        running.enter_context(repeating("feed", read_feed, idle=FEED_GAP))
+        running.enter_context(feed_reader.reading(hub, nudge, stop=termination))
         running.enter_context(repeating("claims", dispatcher.claim_once, idle=timedelta()))
         running.enter_context(
             repeating("figures", Figures(database, hub).measure_once, idle=timedelta(seconds=5))
@@ -232,7 +211,7 @@ def main(settings: ControllerConfig) -> None:
                 services=SERVICES,
                 ready={
                     "schema": schema,
-                    "feed": feed,
+                    "feed": partial(feed_reader.lag, hub),
                     "pods": observer.problem,
                     "mirror": mirrors.problem,
                 },

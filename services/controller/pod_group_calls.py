@@ -128,6 +128,7 @@ class PodGroupCalls:
 
 
 def _group_before(session: Session, answered: Answered) -> PodGroup:
-    for group in pod_groups.load(session, [str(answered.uids[0])]).values():
+    group = pod_groups.find(session, answered.uids[0])
+    if group is not None:
         return group
     raise NotFoundError("the pod group that was made for this request does not exist any more")

@@ -15,7 +15,7 @@ import grpc
 from hekla.lifecycle import Termination, repeating
 from hekla.rpc import service
 from hekla.rpc.admission import Admission
-from hekla.store import job_flows, job_templates, migrate, work
+from hekla.store import feed_reader, job_flows, job_templates, migrate, work
 from hekla.store.database import Database
 from hekla.store.dispatcher import Dispatcher
 from hekla.store.hub import Hub
@@ -46,9 +46,6 @@ SERVICES: Final = (
     job_template_service_pb2.DESCRIPTOR.services_by_name["JobTemplateService"].full_name,
     cron_job_service_pb2.DESCRIPTOR.services_by_name["CronJobService"].full_name,
 )
-FEED_LAG_LIMIT_SECONDS: Final = 5.0
-FEED_GAP: Final = timedelta(milliseconds=10)
-"""Changes that come closer together are read at once."""
 
 
 def registering(
@@ -79,13 +76,6 @@ def main(settings: FlowConfig) -> None:
     hub = Hub(
         database, {job_flows.KIND: job_flows.load, job_templates.KIND: job_templates.load}
     )
-    heard = -1
-
-    def read_feed() -> bool:
-        nonlocal heard
-        heard = nudge.wait(heard, nudge.patience)
-        hub.read_once()
-        return False
 
     def measure() -> bool:
         for kind in KINDS:
@@ -98,10 +88,6 @@ def main(settings: FlowConfig) -> None:
     def schema() -> str | None:
         migrate.check(database)
         return None
-
-    def feed() -> str | None:
-        behind = hub.seconds_behind
-        return f"the feed is {behind:.0f} s behind" if behind > FEED_LAG_LIMIT_SECONDS else None
 
     metrics.feed_lag_seconds.set_function(lambda: hub.seconds_behind)
     with ExitStack() as running:
@@ -141,7 +127,7 @@ def main(settings: FlowConfig) -> None:
         running.callback(observer.stop)
         running.enter_context(dispatcher.draining())
         nothing = timedelta(0)
-        running.enter_context(repeating("feed", read_feed, idle=FEED_GAP))
+        running.enter_context(feed_reader.reading(hub, nudge, stop=termination))
         running.enter_context(repeating("claims", dispatcher.claim_once, idle=nothing))
         running.enter_context(repeating("figures", measure, idle=timedelta(seconds=5)))
         register = registering(
@@ -158,7 +144,7 @@ def main(settings: FlowConfig) -> None:
                 services=SERVICES,
                 ready={
                     "schema": schema,
-                    "feed": feed,
+                    "feed": partial(feed_reader.lag, hub),
                     "jobs": observer.problem,
                     "mirror": mirroring.problem,
                 },

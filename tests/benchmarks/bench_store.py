@@ -152,7 +152,7 @@ def reading(database: Database) -> None:
     with long_snapshot(database):
         say("the same, a snapshot held open", median_ms(read), "ms")
 
-    hub = Hub(database, {jobs.KIND: jobs.load, pod_groups.KIND: pod_groups.load})
+    hub = Hub(database, {jobs.KIND: jobs.documents, pod_groups.KIND: pod_groups.documents})
     hub.read_once()
     stop = threading.Event()
     with Nudge(database.url).running() as nudge:

@@ -137,8 +137,8 @@ def scene(
     hub = Hub(
         database,
         {
-            jobs.KIND: jobs.load,
-            pod_groups.KIND: pod_groups.load,
+            jobs.KIND: jobs.documents,
+            pod_groups.KIND: pod_groups.documents,
             queues.KIND: queues.load,
         },
     )

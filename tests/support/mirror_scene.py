@@ -275,8 +275,8 @@ def mirror_scene(
     nudge = Nudge(database.url)
     database.on_change(nudge.poke)
     loaders = {
-        jobs.KIND: jobs.load,
-        pod_groups.KIND: pod_groups.load,
+        jobs.KIND: jobs.documents,
+        pod_groups.KIND: pod_groups.documents,
         queues.KIND: queues.load,
     }
     hub = Hub(database, loaders)

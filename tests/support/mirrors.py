@@ -89,8 +89,8 @@ def queue_scene(database: Database, cluster: LocalCluster) -> Iterator[QueueScen
     with database.transaction() as session:
         queues.make_well_known(session)
     loaders = {
-        jobs.KIND: jobs.load,
-        pod_groups.KIND: pod_groups.load,
+        jobs.KIND: jobs.documents,
+        pod_groups.KIND: pod_groups.documents,
         queues.KIND: queues.load,
     }
     hub = Hub(database, loaders)

@@ -54,7 +54,9 @@ class Controller:
 
     def start(self) -> Controller:
         """Serve, where it served before."""
-        hub = Hub(self.database, {pod_groups.KIND: pod_groups.load, queues.KIND: queues.load})
+        hub = Hub(
+            self.database, {pod_groups.KIND: pod_groups.documents, queues.KIND: queues.load}
+        )
         admission = Admission("127.0.0.1:1")
 
         def register(server: grpc.Server) -> None:

@@ -23,7 +23,7 @@ from hekla.store.database import Database
 from hekla.store.election import Election
 from hekla.store.following import following
 from hekla.store.hub import Hub, Item
-from hekla.store.watching import metadata_of
+from hekla.store.watching import metadata_of, owners_of
 from services.controller.mirror.commands import mirrored_commands
 from services.controller.mirror.groups import mirrored_groups, not_known_yet
 from services.controller.mirror.jobs import mirrored_jobs
@@ -111,9 +111,9 @@ class Mirrors:
         """Whether a group has a custom resource, or may get one."""
         if item.type == feed.DELETED or self.groups.known(key) is not None:
             return self.groups.known(key) is not None
-        owners = item.object.metadata.owner_references or ()
+        owners = list(owners_of(item))
         return not owners or any(
-            self.jobs.known(Key(key.namespace, owner.name or "")) for owner in owners
+            self.jobs.known(Key(key.namespace, name)) for _, name in owners
         )
 
     def look_at_all(self) -> None:

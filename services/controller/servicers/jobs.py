@@ -16,7 +16,7 @@ from hekla.domain.trigger import Command
 from hekla.store import asked, attempt_pages, events, jobs
 from hekla.store.hub import Hub, Item
 from hekla.store.jobs import Period
-from hekla.store.watching import metadata_of, owned_by, queue_of, stream
+from hekla.store.watching import metadata_of, owners_of, queue_of, stream
 from hekla.v1 import job_pb2, job_service_pb2 as messages, job_service_pb2_grpc as stubs
 from services.controller import convert, logs
 from services.controller.attempt_calls import MOST_PODS_LISTED, AttemptCalls
@@ -105,11 +105,12 @@ class JobServicer(stubs.JobServiceServicer):
                 request.namespace in ("", namespace)
                 and request.name in ("", name)
                 and request.queue in ("", queue_of(item))
-                and (not request.owner_kind or owned_by(item, request.owner_kind))
+                and (not request.owner_kind or _owned_by(item, request.owner_kind))
             )
 
-        def respond(cursor: str, type_: str, item: Item | None) -> messages.WatchJobsResponse:
-            job = None if item is None else item.rendered(_render)
+        def respond(
+            cursor: str, type_: str, job: job_pb2.Job | None
+        ) -> messages.WatchJobsResponse:
             return messages.WatchJobsResponse(cursor=cursor, type=type_, job=job)
 
         return stream(
@@ -119,6 +120,7 @@ class JobServicer(stubs.JobServiceServicer):
             context.is_active,
             wanted=wanted,
             labels=request.label_selector,
+            render=_render,
             respond=respond,
         )
 
@@ -244,9 +246,12 @@ def _message(job: Job) -> job_pb2.Job:
     return to_message(job, job_pb2.Job)
 
 
-def _render(source: object) -> job_pb2.Job:
-    job = source if isinstance(source, Job) else Job.model_validate(source)
-    return _message(job)
+def _render(stored: object) -> job_pb2.Job:
+    return _message(stored if isinstance(stored, Job) else Job.model_validate(stored))
+
+
+def _owned_by(item: Item, kind: str) -> bool:
+    return any(owner == kind for owner, _ in owners_of(item))
 
 
 def _given(message: job_pb2.Job, present: bool, path: str = "job") -> Job:  # noqa: FBT001

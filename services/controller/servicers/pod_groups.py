@@ -77,6 +77,7 @@ class PodGroupServicer(stubs.PodGroupServiceServicer):
             context.is_active,
             wanted=wanted,
             labels=request.label_selector,
+            render=_render,
             most=asked.changes(request.most),
         )
         return (_response(cursor, changes) for cursor, changes in lists)
@@ -105,26 +106,23 @@ class PodGroupServicer(stubs.PodGroupServiceServicer):
         return messages.ReportSchedulingResponse(unknown_uids=[str(uid) for uid in unknown])
 
 
-def _response(cursor: str, changes: Sequence[Told]) -> messages.WatchPodGroupsResponse:
+def _response(
+    cursor: str, changes: Sequence[Told[pod_group_pb2.PodGroup]]
+) -> messages.WatchPodGroupsResponse:
     first, *further = changes
     return messages.WatchPodGroupsResponse(
         cursor=cursor,
         type=first.type,
-        pod_group=_shown(first),
+        pod_group=first.object,
         further=[
-            messages.PodGroupChange(type=each.type, pod_group=_shown(each)) for each in further
+            messages.PodGroupChange(type=each.type, pod_group=each.object) for each in further
         ],
     )
-
-
-def _shown(told: Told) -> pod_group_pb2.PodGroup | None:
-    return None if told.item is None else told.item.rendered(_render)
 
 
 def _message(group: PodGroup) -> pod_group_pb2.PodGroup:
     return to_message(group, pod_group_pb2.PodGroup)
 
 
-def _render(source: object) -> pod_group_pb2.PodGroup:
-    group = source if isinstance(source, PodGroup) else PodGroup.model_validate(source)
-    return _message(group)
+def _render(stored: object) -> pod_group_pb2.PodGroup:
+    return _message(stored if isinstance(stored, PodGroup) else PodGroup.model_validate(stored))

@@ -58,8 +58,9 @@ class QueueServicer(stubs.QueueServiceServicer):
         def wanted(item: Item) -> bool:
             return request.name in ("", metadata_of(item)[1])
 
-        def respond(cursor: str, type_: str, item: Item | None) -> messages.WatchQueuesResponse:
-            queue = None if item is None else item.rendered(_render)
+        def respond(
+            cursor: str, type_: str, queue: queue_pb2.Queue | None
+        ) -> messages.WatchQueuesResponse:
             return messages.WatchQueuesResponse(cursor=cursor, type=type_, queue=queue)
 
         return stream(
@@ -69,6 +70,7 @@ class QueueServicer(stubs.QueueServiceServicer):
             context.is_active,
             wanted=wanted,
             labels=request.label_selector,
+            render=_render,
             respond=respond,
         )
 
@@ -105,9 +107,8 @@ def _message(queue: Queue) -> queue_pb2.Queue:
     return to_message(queue, queue_pb2.Queue)
 
 
-def _render(source: object) -> queue_pb2.Queue:
-    queue = source if isinstance(source, Queue) else Queue.model_validate(source)
-    return _message(queue)
+def _render(stored: object) -> queue_pb2.Queue:
+    return _message(stored if isinstance(stored, Queue) else Queue.model_validate(stored))
 
 
 def _given(message: queue_pb2.Queue, present: bool) -> Queue:  # noqa: FBT001

@@ -68,10 +68,9 @@ class JobFlowServicer(stubs.JobFlowServiceServicer):
             return request.namespace in ("", namespace) and request.name in ("", name)
 
         def respond(
-            cursor: str, type_: str, item: Item | None
+            cursor: str, type_: str, job_flow: job_flow_pb2.JobFlow | None
         ) -> messages.WatchJobFlowsResponse:
-            flow = None if item is None else item.rendered(_render)
-            return messages.WatchJobFlowsResponse(cursor=cursor, type=type_, job_flow=flow)
+            return messages.WatchJobFlowsResponse(cursor=cursor, type=type_, job_flow=job_flow)
 
         return stream(
             self._hub,
@@ -79,6 +78,7 @@ class JobFlowServicer(stubs.JobFlowServiceServicer):
             request.cursor,
             context.is_active,
             wanted=wanted,
+            render=_render,
             respond=respond,
         )
 
@@ -109,8 +109,8 @@ def _message(flow: JobFlow) -> job_flow_pb2.JobFlow:
     return to_message(flow, job_flow_pb2.JobFlow)
 
 
-def _render(source: object) -> job_flow_pb2.JobFlow:
-    return _message(source if isinstance(source, JobFlow) else JobFlow.model_validate(source))
+def _render(stored: object) -> job_flow_pb2.JobFlow:
+    return _message(stored if isinstance(stored, JobFlow) else JobFlow.model_validate(stored))
 
 
 def _given(message: job_flow_pb2.JobFlow, present: bool) -> JobFlow:  # noqa: FBT001

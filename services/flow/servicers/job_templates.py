@@ -65,11 +65,10 @@ class JobTemplateServicer(stubs.JobTemplateServiceServicer):
             return request.namespace in ("", namespace) and request.name in ("", name)
 
         def respond(
-            cursor: str, type_: str, item: Item | None
+            cursor: str, type_: str, job_template: job_template_pb2.JobTemplate | None
         ) -> messages.WatchJobTemplatesResponse:
-            template = None if item is None else item.rendered(_render)
             return messages.WatchJobTemplatesResponse(
-                cursor=cursor, type=type_, job_template=template
+                cursor=cursor, type=type_, job_template=job_template
             )
 
         return stream(
@@ -78,6 +77,7 @@ class JobTemplateServicer(stubs.JobTemplateServiceServicer):
             request.cursor,
             context.is_active,
             wanted=wanted,
+            render=_render,
             respond=respond,
         )
 
@@ -108,9 +108,10 @@ def _message(template: JobTemplate) -> job_template_pb2.JobTemplate:
     return to_message(template, job_template_pb2.JobTemplate)
 
 
-def _render(source: object) -> job_template_pb2.JobTemplate:
-    read = JobTemplate.model_validate
-    return _message(source if isinstance(source, JobTemplate) else read(source))
+def _render(stored: object) -> job_template_pb2.JobTemplate:
+    return _message(
+        stored if isinstance(stored, JobTemplate) else JobTemplate.model_validate(stored)
+    )
 
 
 def _given(message: job_template_pb2.JobTemplate, present: bool) -> JobTemplate:  # noqa: FBT001

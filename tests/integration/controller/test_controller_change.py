@@ -377,5 +377,5 @@ def test_a_job_that_was_removed_leaves_nothing_but_its_history(
         for table in ("job", "attempt", "trigger", "command", "job_event", "pod_group", "work"):
             assert value(session, f"select count(*) from {table}") == 0, table
         assert pod_groups.of_job(session, UUID(uid)) is None
-        assert jobs.load(session, None) == {}
+        assert jobs.documents(session, None) == {}
     assert driver.names() == []

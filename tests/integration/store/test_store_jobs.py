@@ -154,8 +154,9 @@ def test_a_job_is_found_by_name_and_by_uid(database: Database) -> None:
     with database.transaction() as session:
         assert jobs.get(session, Key("default", "j")) == stored
         assert jobs.get_by_uid(session, stored.uid) == stored
-        assert jobs.load(session, None) == {str(stored.uid): stored.job}
-        assert jobs.load(session, [str(uuid4())]) == {}
+        [(uid, document)] = jobs.documents(session, None).items()
+        assert (uid, Job.model_validate(document)) == (str(stored.uid), stored.job)
+        assert jobs.documents(session, [str(uuid4())]) == {}
         with pytest.raises(NotFoundError, match="default/other does not exist"):
             jobs.get(session, Key("default", "other"))
         with pytest.raises(NotFoundError):

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from hekla.api.meta import ObjectMeta
-from hekla.api.pod_group import PodGroupCondition, PodGroupSpec, PodGroupStatus
+from hekla.api.pod_group import PodGroup, PodGroupCondition, PodGroupSpec, PodGroupStatus
 from hekla.api.queue import Queue, QueueSpec
 from hekla.domain.errors import AlreadyExistsError, NotFoundError, PreconditionError
 from hekla.domain.names import Key
@@ -188,7 +188,10 @@ def test_a_group_belongs_to_its_job_and_keeps_its_place_in_line(database: Databa
     with database.transaction() as session:
         assert pod_groups.of_job(session, job.uid) == made
         assert pod_groups.get(session, key) == made
-        assert pod_groups.load(session, [str(made.uid)]) == {str(made.uid): made.group}
+        [(uid, document)] = pod_groups.documents(session, [str(made.uid)]).items()
+        assert (uid, PodGroup.model_validate(document)) == (str(made.uid), made.group)
+        assert pod_groups.find(session, made.uid) == made.group
+        assert pod_groups.find(session, job.uid) is None
         with pytest.raises(NotFoundError):
             pod_groups.get(session, Key("default", "other"))
         with pytest.raises(AlreadyExistsError):
