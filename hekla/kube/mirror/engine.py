@@ -13,18 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
 from hekla import failpoint
 from hekla.domain.errors import (
     ConflictError,
-    DeniedError,
-    DomainError,
-    ExhaustedError,
-    InvalidError,
-    PreconditionError,
     UnavailableError,
 )
 from hekla.domain.names import Key
@@ -35,22 +29,15 @@ from hekla.kube.mirror.board import Board, Due
 from hekla.kube.mirror.complaints import Complaints
 from hekla.kube.mirror.custom import Custom, read
 from hekla.kube.mirror.deciding import (
-    Adopt,
     Create,
     Delete,
-    Gone,
-    Insert,
     Refuse,
-    Removed,
-    Replace,
     Rewrite,
     Row,
-    RowStep,
     Show,
-    Step,
-    Update,
 )
-from hekla.kube.mirror.rows import DeposedError, Mirrored, SpentError
+from hekla.kube.mirror.rows import DeposedError, Mirrored
+from hekla.kube.mirror.taking import Look, Taker, show_row
 from hekla.kube.mirror.writing import Writer
 from hekla.kube.subscription import Subscription
 from hekla.lifecycle import repeating
@@ -60,26 +47,9 @@ log = logging.getLogger(__name__)
 
 BATCH: Final = 500
 """Objects looked at together."""
-TOGETHER: Final = 100
-"""Steps that a service takes in one transaction: others wait for what it locks."""
 STATUS_RATE: Final = 200.0
 """Statuses of one kind written in a second, unless told otherwise."""
 IDLE: Final = 1.0
-INVALID: Final = "Invalid"
-DENIED: Final = "Denied"
-NOT_NOW: Final = "NotNow"
-FAULT: Final = "InternalError"
-
-
-@dataclass(slots=True)
-class Look:
-    """One object that is looked at."""
-
-    key: Key
-    custom: Custom | None
-    row: Row | None
-    steps: Sequence[Step]
-    failed: bool = False
 
 
 class Engine:
@@ -111,6 +81,7 @@ class Engine:
         self._board = Board(status_rate, clock)
         self._writer = Writer(mirrored, kube, self._board)
         self._complaints = Complaints(mirrored, self._board, self._writer)
+        self._taker = Taker(mirrored, self._board, self._writer, self._complaints, clock)
         self._listed = threading.Event()
         self._look_at_all = False
         self.deposed = threading.Event()
@@ -250,7 +221,7 @@ class Engine:
         for key in due.keys:
             custom, row = due.customs.get(key), rows.get(key)
             looks.append(self._decided(key, custom, row))
-        self._take_rows(looks)
+        self._taker.take(looks)
         failpoint.hit("mirror.row-taken")
         self._write(looks)
         failpoint.hit("mirror.custom-written")
@@ -267,113 +238,6 @@ class Engine:
             self._board.put_off([key])
             return Look(key, custom, row, (), failed=True)
         return Look(key, custom, row, steps)
-
-    # ---- rows
-
-    def _take_rows(self, looks: Sequence[Look]) -> None:
-        """Do what is to be done to rows."""
-        steps: list[tuple[Look, RowStep]] = []
-        for look in looks:
-            for step in look.steps:
-                if isinstance(step, Gone | Replace) and not self._is_gone(step):
-                    look.failed = True
-                elif isinstance(step, Gone):
-                    steps.append((look, self._with_orphans(step)))
-                elif isinstance(step, Insert | Replace | Update | Adopt | Removed):
-                    steps.append((look, step))
-        for start in range(0, len(steps), TOGETHER):
-            self._take_together(steps[start : start + TOGETHER])
-
-    def _take_together(self, steps: Sequence[tuple[Look, RowStep]]) -> None:
-        try:
-            self.kind.rows.take_many([step for _, step in steps])
-        except (UnavailableError, DeposedError):
-            raise
-        except Exception as error:  # one of a batch: each is tried alone
-            if not isinstance(error, DomainError):
-                log.exception("batch of rows failed", extra={"kind": self.kind.name})
-            steps = [(look, step) for look, step in steps if self._take_alone(look, step)]
-        for look, step in steps:
-            self._taken(look.key, step)
-
-    def _take_alone(self, look: Look, step: RowStep) -> bool:
-        if look.failed:
-            return False
-        try:
-            self.kind.rows.take(step)
-        except (UnavailableError, DeposedError):
-            raise
-        except SpentError as error:
-            log.info("custom resource is spent", extra={"error": str(error)})
-            look.failed = True
-            if look.custom is not None:
-                self._writer.delete([Delete(look.custom)])
-        except InvalidError as error:
-            self._refuse(look, step, INVALID, str(error))
-        except DeniedError as error:
-            self._refuse(look, step, DENIED, str(error))
-        except (PreconditionError, ExhaustedError) as error:
-            self._refuse(look, step, NOT_NOW, str(error))
-            self._board.put_off([look.key])
-        except DomainError as error:  # something changed under us
-            log.info("row not taken", extra={"kind": self.kind.name, "error": str(error)})
-            look.failed = True
-            self._board.put_off([look.key])
-        except Exception:  # one item of a batch
-            log.exception("row failed", extra={"kind": self.kind.name, "key": str(look.key)})
-            message = "a fault of Hekla's; the log of its service says more"
-            self._refuse(look, step, FAULT, message)
-            self._board.put_off([look.key])
-        else:
-            return True
-        return False
-
-    def _refuse(self, look: Look, step: RowStep, reason: str, message: str) -> None:
-        """Say why a custom resource is not taken; the row that it has goes on, and shows it."""
-        look.failed = True
-        if look.custom is not None:
-            new = isinstance(step, Insert | Replace)
-            self._complaints.say(look.custom, reason, message, in_status=new)
-            for one in look.steps:
-                if isinstance(one, Show):
-                    self._show_row(one)
-
-    def _taken(self, key: Key, step: RowStep) -> None:
-        name = self.kind.name
-        metrics.mirror_steps.labels(name, type(step).__name__.lower()).inc()
-        heard = self._board.heard_at(key)
-        if isinstance(step, Insert | Replace | Update) and heard is not None:
-            metrics.mirror_seconds.labels(name, "in").observe(self._clock() - heard)
-        self._complaints.forget(key)
-        if isinstance(step, Insert | Replace | Adopt):
-            self._board.mark([key])  # its status is to be shown
-
-    def _with_orphans(self, step: Gone) -> Gone:
-        """The step, with what is known of how the custom resource was deleted."""
-        key, uid = step.row.key, step.row.custom_uid
-        orphans = self._board.leaves_dependents(key, uid)
-        unseen = step.custom is None and not self._board.seen_to_go(key, uid)
-        return replace(step, orphans=orphans, unseen=unseen and not orphans)
-
-    def _is_gone(self, step: Gone | Replace) -> bool:
-        """Whether the custom resource of a row is gone, or going, for certain.
-
-        What is known of custom resources may be older than what the row follows: another
-        process may have seen more of them.
-        """
-        key, uid = step.row.key, step.row.custom_uid
-        going = isinstance(step, Gone) and step.custom is not None
-        if going or self._board.seen_to_go(key, uid):
-            return True
-        sure, found = self._writer.find(key)
-        heir = found is not None and found.uid != uid
-        if isinstance(step, Replace):
-            gone = heir and found is not None and found.uid == step.custom.uid
-        else:
-            gone = heir or (sure and found is None)
-        if not gone:
-            self._board.put_off([key])
-        return gone
 
     # ---- custom resources
 
@@ -396,14 +260,10 @@ class Engine:
                 self._complaints.say(step.custom, step.reason, step.message)
                 told = True
             elif isinstance(step, Show):
-                self._show_row(step)
+                show_row(self._board, step)
                 told = True
         if not told and look.row is not None:
             self._board.hide(look.key)
-
-    def _show_row(self, step: Show) -> None:
-        urgent = phase_of(step.custom.status) != phase_of(step.row.status)
-        self._board.show(step.custom.key, step.custom.uid, step.row.status, urgent=urgent)
 
     def _show(self) -> None:
         """Write the statuses whose turn it is."""
@@ -428,11 +288,3 @@ class Engine:
                 self._complaints.forget(key)
             else:
                 metrics.mirror_seconds.labels(self.kind.name, "out").observe(now - heard)
-
-
-def phase_of(status: Any) -> str:
-    """The phase that a status tells, in any of the ways that kinds do."""
-    state = status.get("state")
-    if isinstance(state, dict):
-        return str(state.get("phase") or "")
-    return str(state or status.get("phase") or "")
