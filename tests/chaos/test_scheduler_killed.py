@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,22 @@ def test_binds_that_were_sent_but_not_settled_are_neither_repeated_nor_forgotten
         assert heir.leads()
         assert nodes(made) == where
         assert not heir.log.lines("bind refused")
+
+
+@pytest.mark.long
+def test_another_binds_within_eight_seconds_of_its_leaders_death(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    with stack(tmp_path, postgres_url) as made:
+        # Whoever leads dies once it has written its first decision down; the heir writes none.
+        pair = [made.scheduler(HEKLA_FAILPOINTS="scheduler.recorded=kill") for _ in range(2)]
+        for scheduler in pair:
+            scheduler.wait_ready()
+
+        made.gang("written", 3, cpu="5")
+
+        wait_until(lambda: any(one.running.poll() is not None for one in pair), what="a death")
+        died = time.monotonic()
+        made.wait_bound("written", 1)
+        took = time.monotonic() - died
+        assert took <= 8, f"the first bind came {took:.1f} s after the leader's death"

@@ -15,7 +15,7 @@ _EFFORT = 3
 
 
 def wait_until(
-    predicate: Callable[[], T | None], *, timeout: float = 10, what: str = "it"
+    predicate: Callable[[], T | None], *, timeout: float = 20, what: str = "it"
 ) -> T:
     """Call ``predicate`` until it answers something true, and return that.
 

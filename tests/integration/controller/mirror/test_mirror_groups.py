@@ -28,8 +28,10 @@ def test_one_that_cannot_be_read_is_told_so_and_holds_up_no_other(
     def state() -> Any:
         return ((scene.custom(bad) or {}).get("status") or {}).get("state") or {}
 
-    wait_until(lambda: state().get("reason") == "Invalid", what="told")
-    assert "containers" in state()["message"]
+    wait_until(
+        lambda: state().get("reason") == "Invalid" and "containers" in state()["message"],
+        what="told",
+    )
     assert scene.stored(bad) is None
     scene.kube.patch_many(
         [
