@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import psycopg
@@ -11,8 +10,6 @@ import pytest
 
 from hekla.domain import names
 from hekla.domain.errors import NotServedError
-from hekla.domain.timestamps import to_micro_text
-from hekla.lifecycle import repeating
 from hekla.rpc.channel import connect
 from hekla.rpc.errors import translated
 from hekla.store import binds
@@ -23,6 +20,7 @@ from tests.support.local_cluster import Object
 from tests.support.logged import START_TIMEOUT
 from tests.support.postgres import Server
 from tests.support.scheduling_stack import PODS, Scheduler, Stack, pod, stack
+from tests.support.volcano import LEASES, volcano
 from tests.support.waiting import wait_until
 
 
@@ -222,19 +220,7 @@ def test_it_starts_beside_no_living_volcano_and_by_itself_when_that_stops(
     running: Running,
 ) -> None:
     cluster = running.stack.cluster
-    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
-
-    def spec() -> Object:
-        renewed = to_micro_text(datetime.now(UTC))
-        return {"holderIdentity": "vc-1", "leaseDurationSeconds": 1, "renewTime": renewed}
-
-    cluster.make(leases, {"metadata": {"name": "volcano"}, "spec": spec()})
-
-    def renew() -> bool:
-        cluster.merge(f"{leases}/volcano", {"spec": spec()})
-        return False
-
-    with repeating("volcano", renew, idle=timedelta(milliseconds=200)):
+    with volcano(cluster):
         beside = running.stack.scheduler(HEKLA_SCHEDULER_LEASE_TTL="1s")
         wait_until(
             lambda: "default/volcano of vc-1 is renewed" in ask(beside.http, "/readyz")[1],
@@ -252,4 +238,4 @@ def test_it_starts_beside_no_living_volcano_and_by_itself_when_that_stops(
         beside.log.wait_for("no Volcano is at work any more: starting")
     finally:
         beside.end()
-        cluster.call("DELETE", f"{leases}/volcano")
+        cluster.call("DELETE", f"{LEASES}/volcano")

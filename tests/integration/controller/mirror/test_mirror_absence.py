@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from datetime import UTC, datetime, timedelta
+from contextlib import nullcontext
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -12,19 +11,18 @@ import pytest
 
 from hekla.domain import names
 from hekla.domain.phases import JobPhase
-from hekla.domain.timestamps import to_micro_text
 from hekla.kube import definitions, rival
 from hekla.kube.client import KubeClient
 from hekla.kube.mirror.standing import Installed, Mirror
 from hekla.kube.requests import Patch
 from hekla.kube.resources import EVENTS, JOBS, PODGROUPS
-from hekla.lifecycle import repeating
 from hekla.store import history
 from hekla.store.election import Election
 from services.controller import uninstall
 from services.controller.mirror import running
 from tests.support.local_cluster import LocalCluster, Object
 from tests.support.mirror_scene import MirrorScene, lasting
+from tests.support.volcano import volcano
 from tests.support.waiting import wait_until
 
 ADMISSION: Final = "admissionregistration.k8s.io/v1"
@@ -181,24 +179,6 @@ def test_a_volcano_that_is_started_later_is_given_way(
     for each in (name, of_grpc):
         scene.delete(each)
         scene.wait_until_nothing_is_left(each)
-
-
-@contextmanager
-def volcano(cluster: LocalCluster) -> Iterator[None]:
-    """A lease of a Volcano's that is renewed until the block ends, and left over then."""
-    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
-
-    def spec() -> Object:
-        renewed = to_micro_text(datetime.now(UTC))
-        return {"holderIdentity": "vc-1", "leaseDurationSeconds": 1, "renewTime": renewed}
-
-    def renew() -> bool:
-        cluster.merge(f"{leases}/volcano", {"spec": spec()})
-        return False
-
-    cluster.make(leases, {"metadata": {"name": "volcano"}, "spec": spec()})
-    with repeating("volcano", renew, idle=timedelta(milliseconds=200)):
-        yield
 
 
 def test_a_job_of_grpc_says_why_it_waits_for_admission_and_starts_when_that_is_back(
