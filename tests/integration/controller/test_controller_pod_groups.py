@@ -231,7 +231,12 @@ def test_a_watch_tells_what_becomes_of_groups(served: Scene, epoch: int) -> None
 def test_what_came_together_comes_in_one_message_to_who_asks_for_it(
     served: Scene, epoch: int
 ) -> None:
+    first = served.groups.WatchPodGroups(messages.WatchPodGroupsRequest(), timeout=SOON)
+    until(first, lambda one: one.type == "BOOKMARK")
     uids = [create(served, f"g{number}").metadata.uid for number in range(5)]
+    # Once they are told of: what a hub reads of an object in one step it tells as one.
+    until(first, lambda one: one.pod_group.metadata.uid == uids[-1])
+    first.cancel()
     cursor = served.groups.ListPodGroups(messages.ListPodGroupsRequest(), timeout=SOON).cursor
     watches = [
         served.groups.WatchPodGroups(
