@@ -28,9 +28,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 from services.scheduler.core.classes import PodClass
+from services.scheduler.core.cluster import Cluster
 from services.scheduler.core.fit import ResourceFit
 from services.scheduler.core.groups import GroupState, PodState, Refusal
 from services.scheduler.core.load import Load
@@ -38,9 +39,6 @@ from services.scheduler.core.nodes import Ints, Mask
 from services.scheduler.core.occupancy import Tracker
 from services.scheduler.core.queues import QueueState
 from services.scheduler.core.scopes import Scope
-
-if TYPE_CHECKING:
-    from services.scheduler.core.cluster import Cluster
 
 
 class Vote(IntEnum):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from services.scheduler.core.adopted import Adopted
 from services.scheduler.core.classes import ClassTable, PodClass
 from services.scheduler.core.groups import GroupState, Hold, PodState
 from services.scheduler.core.objects import Group, Node, Pod, PriorityClass, Queue
@@ -18,9 +18,6 @@ from services.scheduler.core.occupancy import Occupancy
 from services.scheduler.core.priorities import Priorities
 from services.scheduler.core.queues import QueueTable
 from services.scheduler.core.status import ALLOCATED, ON_NODE, Status, status_of
-
-if TYPE_CHECKING:
-    from services.scheduler.framework import Framework
 
 
 class Cluster:
@@ -46,7 +43,7 @@ class Cluster:
         """Groups for which room is kept, by uid."""
         self.assumed: dict[str, str] = {}
         """Node by pod uid."""
-        self._framework: Framework | None = None
+        self._adopted: Adopted | None = None
         self._priorities = Priorities()
         self._named: dict[tuple[str, str], GroupState] = {}
         self._held: dict[tuple[str, str], dict[str, PodState]] = {}
@@ -56,12 +53,12 @@ class Cluster:
         """Moves whenever a group that was refused for good reason may be tried again."""
         return self.occupancy.room
 
-    def adopt(self, framework: Framework) -> None:
+    def adopt(self, plugins: Adopted) -> None:
         """Sort pods by what these plugins read, and keep their trackers."""
-        if framework is self._framework:
+        if plugins is self._adopted:
             return
-        self._framework = framework
-        if self.classes.read(framework.reads, framework.reads_labels):
+        self._adopted = plugins
+        if self.classes.read(plugins.reads, plugins.reads_labels):
             for state in list(self.pods.values()):
                 self._remove(state)
                 state.klass = self._class_of(state.pod)
@@ -71,7 +68,7 @@ class Cluster:
                     self.occupancy.release(uid)
                     group.holds[uid] = Hold(hold.node, self.pods[uid].klass)
                     self.occupancy.hold(uid, group.holds[uid])
-        self.occupancy.track(framework.trackers)
+        self.occupancy.track(plugins.trackers)
         for klass in self.classes:
             klass.cache = None
         self.occupancy.room += 1
@@ -142,7 +139,7 @@ class Cluster:
             return
         if group.ready_members == 0:
             self.release(group)
-        elif self._framework is not None and not self._framework.job_ready(group):
+        elif self._adopted is not None and not self._adopted.job_ready(group):
             group.holds[pod_uid] = Hold(node, state.klass)
             self.occupancy.hold(pod_uid, group.holds[pod_uid])
             self.holding[group.uid] = group
