@@ -46,9 +46,25 @@ def to_model(message: Message, cls: type[M]) -> M:
     Raises:
         InvalidError: a text that should be JSON is none, or holds what cannot be stored.
     """
-    values = _read(message, "")
+    try:
+        values = _read(message)
+    except _UnreadError as error:
+        raise InvalidError.of([Violation(error.path, error.reason)]) from None
     require_plain(values)
     return read_as(cls, values)
+
+
+class _UnreadError(Exception):
+    """A text that is no JSON, and where it is: the keys from there outwards."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.keys: list[str | int] = []
+
+    @property
+    def path(self) -> str:
+        return paths.at("", *reversed(self.keys))
 
 
 class _Field(NamedTuple):
@@ -57,7 +73,7 @@ class _Field(NamedTuple):
     attribute: str
     alias: str
     write: Callable[[Message, str, Any], None]
-    read: Callable[[Any, str], Any]
+    read: Callable[[Any], Any]
 
 
 @cache
@@ -99,14 +115,16 @@ def _write(model: Model, message: Message) -> None:
             field.write(message, name, value)
 
 
-def _read(message: Message, path: str) -> dict[str, Any]:
+def _read(message: Message) -> dict[str, Any]:
     fields = _fields(message.DESCRIPTOR)
     values = {}
     for descriptor, value in message.ListFields():
         field = fields[descriptor.name]
-        values[field.alias] = field.read(
-            value, f"{path}.{field.alias}" if path else field.alias
-        )
+        try:
+            values[field.alias] = field.read(value)
+        except _UnreadError as error:
+            error.keys.append(field.alias)
+            raise
     return values
 
 
@@ -115,12 +133,11 @@ def _write_json(message: Message, name: str, value: Any) -> None:
     setattr(message, name, text)
 
 
-def _read_json(text: str, path: str) -> Any:
+def _read_json(text: str) -> Any:
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise InvalidError.of([Violation(path, f"must be JSON: {error}")]) from None
-    return value
+        raise _UnreadError(f"must be JSON: {error}") from None
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -131,11 +148,11 @@ def _write_texts(message: Message, name: str, values: list[str]) -> None:
     getattr(message, name).extend(values)
 
 
-def _read_texts(values: Any, _path: str) -> list[str]:
+def _read_texts(values: Any) -> list[str]:
     return list(values)
 
 
-def _read_scalar(value: Any, _path: str) -> Any:
+def _read_scalar(value: Any) -> Any:
     return value
 
 
@@ -143,7 +160,7 @@ def _write_map(message: Message, name: str, values: Mapping[str, Any]) -> None:
     getattr(message, name).update(values)
 
 
-def _read_map(values: Mapping[str, Any], _path: str) -> dict[str, Any]:
+def _read_map(values: Mapping[str, Any]) -> dict[str, Any]:
     return dict(values)
 
 
@@ -154,7 +171,7 @@ def _write_lists(message: Message, name: str, values: Mapping[str, list[str]]) -
         lists[key].extend(items)
 
 
-def _read_lists(values: Mapping[str, Any], _path: str) -> dict[str, list[Any]]:
+def _read_lists(values: Mapping[str, Any]) -> dict[str, list[Any]]:
     return {key: list(items) for key, items in values.items()}
 
 
@@ -164,8 +181,16 @@ def _write_message_map(message: Message, name: str, values: Mapping[str, Model])
         _write(value, entries[key])
 
 
-def _read_message_map(values: Mapping[str, Message], path: str) -> dict[str, Any]:
-    return {key: _read(value, paths.at(path, key)) for key, value in values.items()}
+def _read_message_map(values: Mapping[str, Message]) -> dict[str, Any]:
+    return {key: _read_at(key, value) for key, value in values.items()}
+
+
+def _read_at(key: str | int, message: Message) -> dict[str, Any]:
+    try:
+        return _read(message)
+    except _UnreadError as error:
+        error.keys.append(key)
+        raise
 
 
 def _write_messages(message: Message, name: str, values: list[Model]) -> None:
@@ -174,8 +199,8 @@ def _write_messages(message: Message, name: str, values: list[Model]) -> None:
         _write(value, entries.add())
 
 
-def _read_messages(values: Any, path: str) -> list[dict[str, Any]]:
-    return [_read(value, paths.at(path, index)) for index, value in enumerate(values)]
+def _read_messages(values: Any) -> list[dict[str, Any]]:
+    return [_read_at(index, value) for index, value in enumerate(values)]
 
 
 def _write_message(message: Message, name: str, value: Model) -> None:
