@@ -92,8 +92,10 @@ class Gathering(Generic[Given, Made]):
             outcomes = together(self._act, [place.given for place in places])
         finally:
             # Also when this thread is being ended: the others are not to wait for it.
-            ended = UnavailableError("the service is stopping; try again")
-            for place, outcome in zip(places, outcomes or [ended] * len(places), strict=True):
+            ended = [UnavailableError("it broke off; try again")] * (
+                len(places) - len(outcomes)
+            )
+            for place, outcome in zip(places, [*outcomes, *ended], strict=False):
                 place.outcome = outcome
             self._hand_over()
             for place in places:
