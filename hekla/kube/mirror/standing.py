@@ -182,8 +182,10 @@ class Mirror:
 
     def _end(self) -> None:
         if self._mirroring:
-            self._mirroring = ()
-            self._term.close()
+            try:
+                self._term.close()
+            finally:
+                self._mirroring = ()  # not before: until then its engines still write
             self._tell("term", "not mirroring any more")
         self._ballot.resign()
 
