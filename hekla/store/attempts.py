@@ -302,6 +302,14 @@ _TO_DELETE = text(
 )
 
 
+def with_pods(session: Session, job: UUID) -> Sequence[UUID]:
+    """Attempts of a job that have, or had, a pod."""
+    return session.scalars(
+        text("select uid from attempt where job_uid = :job and pod_uid is not null"),
+        {"job": job},
+    ).all()
+
+
 def to_create(session: Session, job: UUID, *, limit: int) -> Sequence[Attempt]:
     """Attempts that are planned and whose pod nobody has seen."""
     return batch.answer(session, creating(job, limit=limit))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
@@ -73,6 +74,14 @@ class Election:
             PreconditionError: it does not, or not any more.
         """
         leases.hold(session, self._lease, epoch=self._epoch or 0)
+
+    def term(self) -> Callable[[Session], None]:
+        """What proves, as :meth:`hold` does, that the lease was held from now on.
+
+        Not so once it was lost, even if this process has it again.
+        """
+        epoch = self._epoch or 0
+        return lambda session: leases.hold(session, self._lease, epoch=epoch)
 
     def resign(self) -> None:
         """Give the lease up, if it is held, so that the next one need not wait."""

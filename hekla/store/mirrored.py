@@ -267,7 +267,10 @@ def update_job(session: Session, uid: UUID, job: Job, *, generation: int) -> Non
 
 
 def end_in_namespace(session: Session, namespace: str, *, limit: int) -> Sequence[UUID]:
-    """Have jobs of a namespace that is being deleted go, and say so; return their uids."""
+    """Have jobs of a namespace that is being deleted go, and say so; return their uids.
+
+    Those that somebody looks at just now are left for the next time.
+    """
     found = session.scalars(
         text(
             "select uid from job where namespace = :namespace and deleting_at is null"
@@ -292,6 +295,12 @@ def end_in_namespace(session: Session, namespace: str, *, limit: int) -> Sequenc
         events.add(session, uid, [Event(events.WARNING, NAMESPACE_TERMINATING, message)])
         jobs.mark_deleting(session, uid)
     return found
+
+
+def is_in_namespace(session: Session, namespace: str) -> bool:
+    """Whether a namespace has jobs that are not on their way out."""
+    query = "select from job where namespace = :namespace and deleting_at is null limit 1"
+    return session.execute(text(query), {"namespace": namespace}).first() is not None
 
 
 _ADOPT_JOB = text("""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from hekla.domain.names import Key
+from hekla.kube.events import WatchEvent
+from hekla.kube.mirror.board import Board
 from hekla.kube.mirror.custom import Custom
 from hekla.kube.mirror.known import Known
 from hekla.kube.mirror.marks import FIRST_BACKOFF, Marks
@@ -127,3 +129,16 @@ def test_a_list_tells_what_changed() -> None:
 
     assert changed == {B, C}
     assert not known.seen_to_go(B, "b"), "a list may be older than what we know"
+
+
+def test_what_an_answer_tells_first_is_told_on() -> None:
+    told: list[Custom] = []
+    board = Board(200.0, lambda: 0.0, told.append)
+
+    board.hear(custom(1))
+    board.hear(custom(2))
+    news = board.take([(WatchEvent("ADDED", {}), custom(1))])
+
+    assert [one.version for one in told] == [1], "the watch would bring nothing new of it"
+    assert not news
+    assert board.due(10).keys == [A]

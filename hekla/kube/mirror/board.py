@@ -24,8 +24,15 @@ class Due(NamedTuple):
 class Board:
     """Safe for threads; nothing here waits."""
 
-    def __init__(self, status_rate: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        status_rate: float,
+        clock: Callable[[], float],
+        appeared: Callable[[Custom], None] | None = None,
+    ) -> None:
+        """``appeared`` is told of custom resources that an answer tells of first."""
         self._clock = clock
+        self._appeared = appeared
         self._lock = threading.Lock()
         self._known = Known()
         self._marks = Marks()
@@ -71,8 +78,11 @@ class Board:
         """Take an answer to a request."""
         with self._lock:
             before = self._known.head(custom.key)
-            if self._known.hear(custom) and (before is None or before.uid != custom.uid):
+            new = self._known.hear(custom) and (before is None or before.uid != custom.uid)
+            if new:
                 self._mark([custom.key])  # the watch will bring nothing new of it
+        if new and self._appeared is not None:
+            self._appeared(custom)
 
     def seen_to_go(self, key: Key, uid: str) -> bool:
         """Whether the end of that custom resource was seen.

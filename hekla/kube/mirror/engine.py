@@ -78,7 +78,7 @@ class Engine:
         self._kube = kube
         self._clock = clock
         self._appeared = appeared
-        self._board = Board(status_rate, clock)
+        self._board = Board(status_rate, clock, appeared)
         self._writer = Writer(mirrored, kube, self._board)
         self._complaints = Complaints(mirrored, self._board, self._writer)
         self._taker = Taker(mirrored, self._board, self._writer, self._complaints, clock)

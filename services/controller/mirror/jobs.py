@@ -31,7 +31,7 @@ from hekla.kube.mirror.rows import DeposedError, Mirrored, SpentError
 from hekla.kube.requests import Patch
 from hekla.kube.resources import JOBS, PODS
 from hekla.rpc.admission import CREATE, UPDATE, Admission
-from hekla.store import jobs, mirrored
+from hekla.store import attempts, jobs, mirrored
 from hekla.store.database import Database, Session
 from services.controller.mirror.reading import born, to_object, to_row, to_uid
 
@@ -118,12 +118,19 @@ class JobRows:
         """What went unseen left its pods if they are there and belong to nobody."""
         if not isinstance(step, Gone) or not step.unseen or step.row.source is Source.ROW:
             return step
-        owners = [pod["metadata"].get("ownerReferences") for pod in self._pods(step.row)]
+        with self._database.transaction() as session:
+            ours = {str(uid) for uid in attempts.with_pods(session, to_uid_of(step.row))}
+        # By its name: some may have been let go of, by who ended half way.
+        named = self._pods(step.row, {names.JOB_NAME: step.row.key.name})
+        owners = [
+            meta.get("ownerReferences")
+            for meta in (pod["metadata"] for pod in named)
+            if (meta.get("annotations") or {}).get(names.ATTEMPT_UID) in ours
+        ]
         return replace(step, orphans=bool(owners) and not any(owners))
 
-    def _pods(self, row: Row) -> Sequence[Mapping[str, Any]]:
-        wanted = {names.JOB_UID: row.uid}
-        return self._kube.list(PODS, row.key.namespace, label_selector=wanted)[0]
+    def _pods(self, row: Row, labels: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
+        return self._kube.list(PODS, row.key.namespace, label_selector=labels)[0]
 
     def _let_go_of_pods(self, row: Row) -> None:
         """Take from the pods of a job what ties them to it: they stay when it goes.
@@ -131,7 +138,8 @@ class JobRows:
         Raises:
             ConflictError: some changed meanwhile; try again.
         """
-        replies = self._kube.patch_many([_released(pod) for pod in self._pods(row)])
+        pods = self._pods(row, {names.JOB_UID: row.uid})
+        replies = self._kube.patch_many([_released(pod) for pod in pods])
         if not all(reply.ok or reply.status == HTTPStatus.NOT_FOUND for reply in replies):
             raise ConflictError(f"pods of job {row.key} are not let go of yet")
 

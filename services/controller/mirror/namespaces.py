@@ -41,8 +41,11 @@ class Namespaces:
     def take(self, batch: Sequence[WatchEvent]) -> None:
         """Take in one batch of a watch."""
         if batch and batch[0].type == RELISTED:
+            listed = batch[0].object
+            there = {one["metadata"]["name"] for one in listed}
             with self._lock:
-                self._leaving = dict.fromkeys(_leaving(batch[0].object), False)
+                gone = dict.fromkeys(self._leaving.keys() - there, True)  # unseen
+                self._leaving = gone | dict.fromkeys(_leaving(listed), False)
         else:
             with self._lock:
                 for event in batch:
@@ -64,9 +67,10 @@ class Namespaces:
             with self._database.transaction() as session:
                 held(self._hold, session)
                 uids = mirrored.end_in_namespace(session, name, limit=CHUNK)
+                left = bool(uids) or mirrored.is_in_namespace(session, name)
             if uids:
                 log.info("namespace is deleted, and jobs with it", extra={"namespace": name})
-            elif gone:
+            elif gone and not left:
                 with self._lock:
                     if self._leaving.get(name):
                         del self._leaving[name]

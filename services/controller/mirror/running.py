@@ -26,7 +26,7 @@ from hekla.store.hub import Hub, Item
 from hekla.store.watching import metadata_of, owners_of
 from services.controller.mirror.commands import mirrored_commands
 from services.controller.mirror.groups import mirrored_groups, not_known_yet
-from services.controller.mirror.jobs import mirrored_jobs
+from services.controller.mirror.jobs import Hold, mirrored_jobs
 from services.controller.mirror.namespaces import Namespaces
 from services.controller.mirror.queues import COUNT_EVERY, Counting, mirrored_queues
 from services.controller.mirror.telling import TELL_EVERY, Telling
@@ -43,29 +43,30 @@ class Mirrors:
         database: Database,
         admission: Admission,
         kube: KubeClient,
-        election: Election,
+        hold: Hold,
         *,
         status_rate: float,
         counts: QueueCounts,
         closing: Callable[[], None],
     ) -> None:
+        self.hold = hold
         self.jobs = Engine(
-            mirrored_jobs(database, admission, election.hold, kube),
+            mirrored_jobs(database, admission, hold, kube),
             kube,
             status_rate=status_rate,
             appeared=self._job_appeared,
         )
         self.groups = Engine(
-            mirrored_groups(database, admission, election.hold, self._job),
+            mirrored_groups(database, admission, hold, self._job),
             kube,
             status_rate=status_rate,
         )
         self.queues = Engine(
-            mirrored_queues(database, admission, election.hold, counts),
+            mirrored_queues(database, admission, hold, counts),
             kube,
             status_rate=status_rate,
         )
-        self.commands = Engine(mirrored_commands(database, kube, election.hold, closing), kube)
+        self.commands = Engine(mirrored_commands(database, kube, hold, closing), kube)
         self.counting = Counting(self.queues, counts)
         self.telling = Telling(database, kube, self.jobs.known)
 
@@ -164,7 +165,7 @@ def mirroring(
             database,
             admission,
             kube,
-            election,
+            election.term(),
             status_rate=status_rate,
             counts=counts,
             closing=closing,
@@ -180,7 +181,7 @@ def mirroring(
             following(hub, kinds, take=mirrors.take, lost=mirrors.look_at_all),
             repeating("queue-counts", mirrors.counting.count_once, idle=COUNT_EVERY),
             repeating("job-events", mirrors.telling.tell_once, idle=TELL_EVERY),
-            Namespaces(database, election.hold).running(kube),
+            Namespaces(database, mirrors.hold).running(kube),
         ):
             yield
 

@@ -47,9 +47,10 @@ def mirror(
     """The mirror of this process."""
 
     def engines() -> Sequence[Engine]:
+        hold = election.term()
         kinds = (
-            mirrored_flows(database, admission, election.hold, kube),
-            mirrored_templates(database, admission, election.hold),
+            mirrored_flows(database, admission, hold, kube),
+            mirrored_templates(database, admission, hold),
         )
         return [Engine(kind, kube) for kind in kinds]
 

@@ -50,6 +50,20 @@ def test_one_that_stands_still_is_followed_and_writes_no_more(database: Database
     assert not first.leading
 
 
+def test_what_was_begun_in_one_term_writes_nothing_in_the_next(database: Database) -> None:
+    election = Election(database, "l", holder="first")
+    assert election.stand()
+    before = election.term()
+    election.resign()
+    assert election.stand()
+
+    assert may_write(database, election)
+    with database.transaction() as session:
+        election.term()(session)
+    with pytest.raises(PreconditionError), database.transaction() as session:
+        before(session)
+
+
 def test_one_that_lost_the_lease_does_not_take_it_again_at_once(database: Database) -> None:
     first = Election(database, "l", holder="first", ttl=SHORT)
     assert first.stand()

@@ -9,17 +9,24 @@ from typing import Final
 
 import pytest
 
+from hekla.api.job import Job
 from hekla.domain import names
+from hekla.domain.errors import NotFoundError, UnavailableError
+from hekla.domain.names import Key
 from hekla.domain.phases import JobPhase
 from hekla.kube import definitions, rival
 from hekla.kube.client import KubeClient
+from hekla.kube.events import RELISTED, WatchEvent
+from hekla.kube.mirror.deciding import Gone
 from hekla.kube.mirror.standing import Installed, Mirror
 from hekla.kube.requests import Patch
 from hekla.kube.resources import EVENTS, JOBS, PODGROUPS
-from hekla.store import history
+from hekla.store import history, jobs
 from hekla.store.election import Election
 from services.controller import uninstall
 from services.controller.mirror import running
+from services.controller.mirror.jobs import mirrored_jobs
+from services.controller.mirror.namespaces import Namespaces
 from tests.support.local_cluster import LocalCluster, Object
 from tests.support.mirror_scene import MirrorScene, lasting
 from tests.support.volcano import volcano
@@ -87,6 +94,33 @@ def test_what_happens_while_nobody_mirrors_is_made_up_for(
         scene.wait_until_nothing_is_left(name)
 
 
+def test_pods_that_were_let_go_of_half_way_stay(mirrored_scene: MirrorScene) -> None:
+    scene, name = mirrored_scene, mirrored_scene.name()
+    scene.run(name, scene.submit(lasting(name))["metadata"]["uid"])
+    scene.wait_for_phase(name, "Running")
+    scene.stop()
+    scene.delete(name, "Orphan")
+    wait_until(lambda: scene.custom(name) is None, what="the custom resource gone")
+    kept: list[Exception] = [UnavailableError("Postgres went away")]
+
+    def hold(_: object) -> None:
+        if kept:
+            raise kept.pop()
+
+    rows = mirrored_jobs(scene.database, scene.admission, hold, scene.kube).rows
+    gone = Gone(rows.read([Key("default", name)])[Key("default", name)], unseen=True)
+
+    with pytest.raises(UnavailableError):
+        rows.take(gone)
+    rows.take(gone)
+
+    assert scene.stored(name) is None, "retired at once, and its pod is nobody's"
+    [pod] = scene.pods(name)
+    assert pod["status"]["phase"] == "Running"
+    assert names.JOB_UID not in pod["metadata"]["labels"]
+    scene.start()
+
+
 def test_uninstalling_takes_what_was_made_of_rows_and_leaves_what_users_made(
     mirrored_scene: MirrorScene,
 ) -> None:
@@ -152,6 +186,31 @@ def test_an_api_server_that_was_away_is_made_up_for(mirrored_scene: MirrorScene)
     for each in (name, other):
         scene.delete(each)
         scene.wait_until_nothing_is_left(each)
+
+
+def test_a_namespace_that_went_unseen_ends_its_jobs_too(scene: MirrorScene) -> None:
+    namespaces = Namespaces(scene.database, lambda _: None)
+    gone = scene.name()
+    leaving = {"metadata": {"name": gone, "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    namespaces.take([WatchEvent(RELISTED, [leaving])])
+    job = scene.insert(in_namespace(lasting("one"), gone))
+
+    namespaces.take([WatchEvent(RELISTED, [])])  # the watch broke off meanwhile
+
+    def ends() -> bool:
+        namespaces.end_once()
+        with scene.database.transaction() as session:
+            try:
+                return jobs.get_by_uid(session, job).deleting_at is not None
+            except NotFoundError:  # it has gone by now
+                return True
+
+    wait_until(ends, timeout=5, what="the job to end")
+
+
+def in_namespace(job: Job, namespace: str) -> Job:
+    meta = job.metadata.model_copy(update={"namespace": namespace})
+    return job.model_copy(update={"metadata": meta})
 
 
 def test_a_volcano_that_is_started_later_is_given_way(
