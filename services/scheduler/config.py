@@ -40,7 +40,7 @@ class SchedulerConfig(ServiceConfig):
     """How long a session waits for more events after the first."""
 
     coalesce_most: timedelta = timedelta(milliseconds=200)
-    """How long after the last session it waits at most, where that one was long."""
+    """How long after the last session it waits at most, while sessions take much time."""
 
     lease_ttl: timedelta = setting(default=timedelta(seconds=3), minimum=0.5)  # noqa: RUF009 - a field
     """How long a leader that vanished keeps others from leading."""

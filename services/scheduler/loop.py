@@ -44,7 +44,9 @@ from services.scheduler.telling import Conditions, Reports
 IDLE: Final = 0.5
 """Seconds between signs of life when nothing happens."""
 WINDOWS: Final = 30
-"""How many times as long as a session took news gathers before the next."""
+"""Sessions may take one part in so many of the processor's time, or else news gathers."""
+CREDIT: Final = 1.0
+"""Seconds of that time for which sessions may be ahead: a few follow each other at once."""
 POLL: Final = 0.05
 """Seconds between looks at what holds a leader back from deciding."""
 FIRST_BACKOFF: Final = timedelta(milliseconds=200)
@@ -112,8 +114,8 @@ class Scheduler:
         self._retiring = False
         self._due = 0.0
         self._changed = True
-        self._rests_until = 0.0
-        """When the next session may begin, by what the last one cost."""
+        self._paid_at = 0.0
+        """When what sessions took of the processor is made up for."""
         self._failures: dict[str, int] = {}
         """How often binds of a pod were refused, by pod uid."""
         self._given_up: list[tuple[float, str]] = []
@@ -157,7 +159,7 @@ class Scheduler:
         first = self._inbox.wait(max(0.0, self._wake_at() - time.monotonic()))
         if first is not None:
             least = first + self._settings.coalesce_least.total_seconds()
-            time.sleep(max(0.0, max(least, self._rests_until) - time.monotonic()))
+            time.sleep(max(0.0, max(least, self._paid_at - CREDIT) - time.monotonic()))
 
     def _wake_at(self) -> float:
         """When there is something to do, or to look at again, without any event."""
@@ -301,7 +303,7 @@ class Scheduler:
 
     def _decide(self) -> None:
         self._changed = False
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.thread_time()
         decisions = Session(
             self._cache.cluster,
             self._policies.framework,
@@ -313,7 +315,8 @@ class Scheduler:
         seconds = time.perf_counter() - began
         now = time.monotonic()
         most = self._settings.coalesce_most.total_seconds()
-        self._rests_until = now + min(WINDOWS * seconds, most)
+        cost = WINDOWS * (time.thread_time() - worked)
+        self._paid_at = min(max(self._paid_at, now) + cost, now + CREDIT + most)
         period = self._settings.schedule_period
         pause = period if decisions.again_in is None else min(decisions.again_in, period)
         self._due = now + pause.total_seconds()

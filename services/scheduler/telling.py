@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from itertools import islice, takewhile
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -28,10 +28,8 @@ from services.scheduler.events import Deposed, Event, Outdated, SeenPod
 
 CHUNK: Final = 1000
 """Reports in one call."""
-REST: Final = timedelta(seconds=1)
-"""How long a report that nobody acts on waits for what may overtake it."""
 PACE: Final = 20
-"""So many of these a second; where there are more, they rest longer."""
+"""Reports a second that nobody acts on, or so many at once; where there are more, they rest."""
 LONGEST_REST: Final = timedelta(seconds=5)
 LONGEST_MESSAGE: Final = 1000
 PATCH_TIMEOUT: Final = 5.0
@@ -45,23 +43,20 @@ Send = Callable[[int, Sequence[GroupReport]], Sequence[str]]
 class Reports:
     """What the controller has not acknowledged yet: of each group, the latest.
 
-    What nobody acts on rests: most of it is overtaken by what comes next, or by the end of its
-    group, and each report is a version of the group for everybody who watches it.
+    What nobody acts on rests where there is much of it: then most is overtaken by what comes
+    next, or by the end of its group, and each report sent is a version of the group for
+    everybody who watches it.
     """
 
-    def __init__(
-        self, send: Send, tell: Callable[[Event], None], *, rest: timedelta = REST
-    ) -> None:
+    def __init__(self, send: Send, tell: Callable[[Event], None]) -> None:
         self._send = send
         self._tell = tell
-        self._rest = rest.total_seconds()
-        self._rests_until = 0.0
-        """When resting reports may be sent again."""
         self._lock = threading.Lock()
         self._epoch: int | None = None
         self._pressing: dict[str, GroupReport] = {}
-        self._resting: dict[str, tuple[float, GroupReport]] = {}
-        """With the instant from which on each is to be sent, the earliest first."""
+        self._resting: dict[str, GroupReport] = {}
+        self._paid_at = 0.0
+        """When those that were sent are made up for."""
         self._failed = False
         self.wake = threading.Event()
 
@@ -79,19 +74,17 @@ class Reports:
 
     def add(self, reports: Iterable[GroupReport]) -> None:
         """Report groups; an older report of the same group is not sent any more."""
-        due = time.monotonic() + self._rest
         with self._lock:
             if self._epoch is None:
                 return
             for report in reports:
                 if report.may_rest and report.uid not in self._pressing:
-                    since, _ = self._resting.get(report.uid, (due, report))
-                    self._resting[report.uid] = (since, report)
+                    self._resting[report.uid] = report
                 else:
                     self._resting.pop(report.uid, None)
                     self._pressing[report.uid] = report
-            pressing = bool(self._pressing)
-        if pressing:
+            due = bool(self._due())
+        if due:
             self.wake.set()
 
     def withdraw(self, uids: Iterable[str]) -> None:
@@ -104,7 +97,7 @@ class Reports:
     def hurry(self) -> None:
         """Let nothing rest that waits now."""
         with self._lock:
-            self._pressing.update((uid, report) for uid, (_, report) in self._resting.items())
+            self._pressing |= self._resting
             self._resting.clear()
         self.wake.set()
 
@@ -138,25 +131,23 @@ class Reports:
         return True
 
     def _due(self) -> Sequence[GroupReport]:
-        now = time.monotonic()
-        due = list(islice(self._pressing.values(), CHUNK))
-        if now >= self._rests_until:
-            rested = takewhile(lambda waiting: waiting[0] <= now, self._resting.values())
-            due += [report for _, report in islice(rested, CHUNK - len(due))]
-        return due
+        reports: Iterable[GroupReport] = self._pressing.values()
+        if time.monotonic() >= self._paid_at - 1:
+            reports = chain(reports, self._resting.values())
+        return list(islice(reports, CHUNK))
 
     def _acknowledged(self, chunk: Iterable[GroupReport]) -> None:
         rested = 0
         for report in chunk:
             if self._pressing.get(report.uid) is report:
                 del self._pressing[report.uid]
-            _, waits = self._resting.get(report.uid, (0.0, None))
-            if waits is report:
-                del self._resting[report.uid]
+            elif report.may_rest:
                 rested += 1
+                if self._resting.get(report.uid) is report:
+                    del self._resting[report.uid]
         if rested:
-            longest = (LONGEST_REST - REST).total_seconds()
-            self._rests_until = time.monotonic() + min(rested / PACE, longest)
+            now, longest = time.monotonic(), LONGEST_REST.total_seconds()
+            self._paid_at = min(max(self._paid_at, now) + rested / PACE, now + 1 + longest)
 
     def _deliver(self, epoch: int, chunk: Sequence[GroupReport]) -> Sequence[str]:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 from hekla.domain.errors import DomainError, InvalidError, PreconditionError, UnavailableError
 from hekla.domain.phases import PodGroupPhase
@@ -38,11 +37,9 @@ class Controller:
         return [it.uid for it in reports if it.uid == "gone"]
 
 
-def reporting(
-    controller: Controller, *, rest: timedelta = timedelta()
-) -> tuple[Reports, list[Event]]:
+def reporting(controller: Controller) -> tuple[Reports, list[Event]]:
     told: list[Event] = []
-    reports = Reports(controller.take, told.append, rest=rest)
+    reports = Reports(controller.take, told.append)
     reports.begin(7)
     return reports, told
 
@@ -105,24 +102,47 @@ def test_nothing_is_reported_after_a_term_has_ended() -> None:
     assert controller.heard == []
 
 
-def test_what_nobody_acts_on_rests_until_it_is_overtaken() -> None:
+def much(reports: Reports, controller: Controller) -> None:
+    """Report so much that nobody acts on that what follows rests."""
+    reports.add([resting(f"g{number:04}") for number in range(PACE * 60)])
+    assert reports.wake.is_set()
+    assert reports.look()
+    assert len(controller.heard.pop()[1]) == CHUNK
+    reports.wake.clear()
+
+
+def test_what_nobody_acts_on_goes_at_once_while_there_is_little_of_it() -> None:
     controller = Controller()
-    reports, _ = reporting(controller, rest=timedelta(hours=1))
-    reports.add([resting("a", 1), resting("b", 1), report("c", 1)])
-    reports.look()
-    assert controller.heard == [(7, [("c", 1)])]
+    reports, _ = reporting(controller)
 
-    reports.add([resting("b", 2), report("a", 2)])
+    reports.add([resting("a"), report("b")])
     reports.look()
-    assert controller.heard[1:] == [(7, [("a", 2)])]
 
-    reports.hurry()
-    reports.look()
-    assert controller.heard[2:] == [(7, [("b", 2)])]
+    assert controller.heard == [(7, [("b", 0), ("a", 0)])]
     assert reports.done()
 
 
-def test_what_rests_is_not_told_of_a_group_that_is_gone() -> None:
+def test_what_nobody_acts_on_rests_while_there_is_much_of_it_and_is_overtaken() -> None:
+    controller = Controller()
+    reports, _ = reporting(controller)
+    much(reports, controller)
+
+    reports.add([resting("a", 1), resting("b", 1), resting("a", 2)])
+    assert not reports.wake.is_set()
+    assert not reports.look()
+    reports.add([report("b", 2), report("c", 1), resting("c", 2)])
+    assert reports.wake.is_set()
+    reports.look()
+    assert controller.heard == [(7, [("b", 2), ("c", 2)])]
+
+    reports.hurry()
+    reports.look()
+    told = [it for _, reports in controller.heard for it in reports]
+    assert [it for it in told if it[0] == "a"] == [("a", 2)]
+    assert reports.done()
+
+
+def test_nothing_is_told_of_a_group_that_is_gone() -> None:
     controller = Controller()
     reports, _ = reporting(controller)
     reports.add([resting("a"), report("b"), resting("c")])
@@ -131,19 +151,3 @@ def test_what_rests_is_not_told_of_a_group_that_is_gone() -> None:
     reports.look()
 
     assert controller.heard == [(7, [("c", 0)])]
-
-
-def test_the_more_there_is_that_nobody_acts_on_the_longer_it_rests() -> None:
-    controller = Controller(errors=[UnavailableError("away")])
-    reports, _ = reporting(controller)
-    many = [f"g{number:02}" for number in range(PACE * 60)]
-    reports.add([resting(uid) for uid in many])
-    assert not reports.look(), "the controller is away"
-    reports.look()
-    assert controller.heard == [(7, [(uid, 0) for uid in many[:CHUNK]])]
-
-    reports.add([report("pressing")])
-    reports.look()
-    assert controller.heard[1:] == [(7, [("pressing", 0)])]
-    assert not reports.look()
-    assert not reports.done()
