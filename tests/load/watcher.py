@@ -199,15 +199,15 @@ def note(views: dict[str, Seen], kind: str, item: Any, prefix: str, *, at: float
     seen.version = max(seen.version, version)
     for owner in item.metadata.owner_references:
         seen.owner = owner.uid
-    if kind == "DELETED":
+    gone = kind == "DELETED"
+    if gone:
         seen.deleted = at
-        return News(gone=True)
-    phase = phase_of(item)
+    phase = phase_of(item)  # of what is gone the last one, which may be news too
     if phase in seen.phases:
-        return News()
+        return News(gone=gone)
     moved = phase not in _WAITING and not (seen.phases.keys() - _WAITING)
     seen.phases[phase] = at
-    return News(phase, moved)
+    return News(phase, moved, gone)
 
 
 def phase_of(item: Any) -> str:
