@@ -140,7 +140,8 @@ def test_three_controllers_one_stopped_past_its_claim_share_the_work(tmp_path: P
         shares, overlaps = passes_of(stack)
         told(f"shares of passes {dict(shares)}, overlapping passes {overlaps}")
         assert len(shares) == 3
-        assert min(shares.values()) >= sum(shares.values()) / 10
+        # One was stopped for half of the time, and jobs are claimed by the dozen.
+        assert min(shares.values()) >= sum(shares.values()) / 20
 
 
 def told(line: str) -> None:
