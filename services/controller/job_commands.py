@@ -28,8 +28,8 @@ def action_of(text: str) -> JobAction:
     except ValueError:
         action = JobAction.SYNC_JOB
     if action not in COMMANDS:
-        known = ", ".join(COMMANDS)
-        raise InvalidError.of([Violation("action", f"must be one of {known}, is {text!r}")])
+        wanted = f"must be one of {', '.join(COMMANDS)}, is {text[:60]!r}"
+        raise InvalidError.of([Violation("action", wanted)])
     return action
 
 

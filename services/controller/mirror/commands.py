@@ -25,7 +25,6 @@ from hekla.domain.errors import (
     PreconditionError,
 )
 from hekla.domain.names import Key
-from hekla.domain.phases import JobAction
 from hekla.domain.trigger import Command
 from hekla.kube import told
 from hekla.kube.client import KubeClient
@@ -36,7 +35,7 @@ from hekla.kube.resources import COMMANDS, EVENTS, JOBS, QUEUES, Resource
 from hekla.store import commands, jobs, queues, requests
 from hekla.store.database import Database, Session
 from hekla.store.requests import RequestKey
-from services.controller.job_commands import check_command
+from services.controller.job_commands import action_of, check_command
 from services.controller.mirror.jobs import Hold, held
 from services.controller.queue_states import CLOSE, OPEN, close, open_
 
@@ -227,11 +226,7 @@ def _obey(session: Session, asked: Asked) -> Told:
 def _ask_job(session: Session, asked: Asked) -> None:
     stored = jobs.get(session, asked.target_key)
     _require_target(asked, stored.uid, stored.custom_uid or "")
-    try:
-        action = JobAction(asked.action)
-    except ValueError:
-        raise InvalidError(f"there is no action {asked.action[:60]!r} for a job") from None
-    command = Command(0, action, reason=asked.reason, message=asked.message)
+    command = Command(0, action_of(asked.action), reason=asked.reason, message=asked.message)
     check_command(stored, command)
     commands.ask(session, stored.uid, command)
 

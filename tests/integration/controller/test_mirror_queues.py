@@ -21,7 +21,7 @@ from hekla.domain.errors import (
 from hekla.kube.mirror.custom import read
 from hekla.kube.mirror.deciding import Insert
 from hekla.kube.resources import COMMANDS
-from hekla.store import requests
+from hekla.store import commands, requests
 from hekla.store.database import Database
 from hekla.store.maintenance import REQUESTS_KEPT
 from hekla.store.once import Asking
@@ -32,6 +32,7 @@ from tests.support.local_cluster import LocalCluster, Object
 from tests.support.mirrors import COMMANDS_AT, QUEUES_AT, QueueScene, queue_scene
 from tests.support.objects import make_queue
 from tests.support.postgres import Server
+from tests.support.store import add_job
 from tests.support.waiting import wait_until
 
 _numbers = itertools.count()
@@ -229,6 +230,28 @@ def test_a_command_is_obeyed_told_of_and_removed(scene: QueueScene, name: str) -
     wait_until(lambda: scene.cluster.call("GET", gone).code == 404, what="it to be removed")
     scene.calls.command(name, "OpenQueue", asking("CommandQueue"))
     scene.until_shown(name, state="Open")
+
+
+def test_a_command_for_a_job_is_passed_on_by_the_rules_of_grpc(
+    scene: QueueScene, name: str
+) -> None:
+    job = add_job(scene.database, name)
+    target = queue_target(name, str(job.uid))
+    target |= {"apiVersion": names.JOB_API_VERSION, "kind": "Job"}
+    for action in ("SyncJob", "AbortJob"):
+        body = command(f"{action.lower()}-{name}", action, target)
+        scene.cluster.make(COMMANDS_AT, body)
+
+    def asked() -> list[str]:
+        with scene.database.transaction() as session:
+            return [one.action for one in commands.of_job(session, job.uid)]
+
+    assert wait_until(asked, what="the command") == ["AbortJob"]
+    refused = "action: must be one of AbortJob, RestartJob"
+    wait_until(
+        lambda: any(refused in said for _, said in events(scene, name)),
+        what="SyncJob to be refused",
+    )
 
 
 def test_a_command_that_cannot_be_removed_is_not_obeyed_again(
