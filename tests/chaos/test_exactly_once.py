@@ -92,9 +92,9 @@ def test_random_kills_again_and_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "point",
     [
-        "controller.recorded=kill@4",
-        "controller.acted=kill@4",
-        "controller.commit-unknown=kill@4",
+        "controller.recorded=kill@12",
+        "controller.acted=kill@12",
+        "controller.commit-unknown=kill@12",
         "controller.recorded=raise:0.3",
         "controller.commit-unknown=raise:0.3",
         "controller.slow-act=sleep 8:0.2",
