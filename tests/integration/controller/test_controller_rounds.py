@@ -25,6 +25,13 @@ def submit(driver: Driver, name: str, *tasks: Any, **spec: Any) -> UUID:
     return uid
 
 
+def let_in(driver: Driver, *uids: UUID) -> None:
+    """Have jobs wait for nothing but their pods."""
+    driver.look(*uids)
+    for uid in uids:
+        driver.admit(uid)
+
+
 def said(driver: Driver, uid: UUID) -> list[tuple[str, str]]:
     with driver.database.transaction() as session:
         return [(event.reason, event.message) for event in events.of_job(session, uid)]
@@ -108,8 +115,7 @@ def special(driver: Driver, what: str) -> UUID:
     tasks = [make_task("t", ROOM)] if what == "many pods" else []
     hears = policies(("PodFailed", "RestartJob")) if what == "a failure" else None
     uid = submit(driver, "special", *tasks, policies=hears)
-    driver.look(uid)
-    driver.admit(uid)
+    let_in(driver, uid)
     if what in ("many pods", "a refusal"):
         return uid
     driver.look(uid)
@@ -172,9 +178,7 @@ def test_what_a_round_recorded_and_did_not_do_is_done_by_the_next_looks(
     driver: Driver, where: str
 ) -> None:
     uids = [submit(driver, f"j{number}") for number in range(3)]
-    driver.look(*uids)
-    for uid in uids:
-        driver.admit(uid)
+    let_in(driver, *uids)
 
     with failpoint.armed(f"{where}=raise"), pytest.raises(failpoint.FailpointError):
         driver.look_together(*uids)
@@ -191,9 +195,7 @@ def test_a_job_woken_while_its_pods_are_made_is_looked_at_again(
     driver: Driver, database: Database
 ) -> None:
     uids = [submit(driver, f"j{number}") for number in range(2)]
-    driver.look(*uids)
-    for uid in uids:
-        driver.admit(uid)
+    let_in(driver, *uids)
 
     def wake(_: object) -> None:
         with database.transaction() as session:
@@ -209,9 +211,7 @@ def test_a_job_woken_while_its_pods_are_made_is_looked_at_again(
 
 def test_a_job_that_is_to_go_at_once_when_it_ends_is_seen_to_end(driver: Driver) -> None:
     uids = [submit(driver, f"j{number}", ttlSecondsAfterFinished=0) for number in range(2)]
-    driver.look(*uids)
-    for uid in uids:
-        driver.admit(uid)
+    let_in(driver, *uids)
     driver.look(*uids)
     driver.each("Pending", driver.pods.start)
     driver.each("Running", lambda name: driver.pods.end(name, 0))
